@@ -1,0 +1,52 @@
+# Everything runs in .venv, which these targets make. Assumed: Python >= 3.11, make, pip.
+#   make demo            make test            make help
+# PYTHON=/path/to/python chooses the interpreter, PIP_FLAGS='...' is handed to pip install, PYTEST_FLAGS='...' to pytest.
+
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python3.14 python; do \
+	"$$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && { echo "$$p"; break; }; done)
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALL := $(BIN)/python -m pip install --disable-pip-version-check -q $(PIP_FLAGS)
+SPARK := $(shell command -v java >/dev/null 2>&1 && echo ,spark)
+ONE_THREAD := OMP_NUM_THREADS=1
+
+.DEFAULT_GOAL := help
+.PHONY: demo test check privacy clean help
+
+demo: $(VENV)/.installed-demo  ## simulate a hospital table, release it, train, write synthetic rows to demo-out/
+	$(BIN)/dpmerf demo -o demo-out
+
+test: $(VENV)/.installed-test  ## all tests
+	$(ONE_THREAD) $(BIN)/python -m pytest -q -n 2 --dist loadgroup $(PYTEST_FLAGS)
+
+check: $(VENV)/.installed-test  ## lint, format, types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+privacy: $(VENV)/.installed-test  ## the privacy tests with their full sample sizes (long)
+	DPMERF_PRIVACY=full $(ONE_THREAD) $(BIN)/python -m pytest tests/privacy -m 'privacy or not privacy' $(PYTEST_FLAGS)
+
+clean:  ## remove the environment, caches and demo output
+	rm -rf $(VENV) demo-out build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+help:  ## this list
+	@sed -n 's/^\([a-z]*\):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
+
+# The environment is made once; packages are installed again when pyproject.toml changes.
+$(VENV)/.installed-demo: pyproject.toml | $(BIN)/python
+	$(INSTALL) -e '.[evaluate]'
+	@touch $@
+
+$(VENV)/.installed-test: pyproject.toml | $(BIN)/python
+	$(INSTALL) -e '.[test,dev$(SPARK)]'
+	@touch $@
+
+# Some systems ship Python without ensurepip: then the interpreter's own pip fills the environment.
+$(BIN)/python:
+	@test -n "$(PYTHON)" || { echo "dpmerf needs Python 3.11 or newer and found none: install it, or say make PYTHON=/path/to/python" >&2; exit 1; }
+	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "dpmerf needs Python 3.11 or newer; $(PYTHON) is not" >&2; exit 1; }
+	@"$(PYTHON)" -m venv $(VENV) >/dev/null 2>&1 \
+		|| { rm -rf $(VENV) && "$(PYTHON)" -m venv --without-pip $(VENV) && "$(PYTHON)" -m pip --python $(BIN)/python install -q pip; } \
+		|| { rm -rf $(VENV); echo "could not make $(VENV): install the venv module of Python (Debian, Ubuntu: apt install python3-venv)" >&2; exit 1; }
