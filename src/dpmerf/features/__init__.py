@@ -1,0 +1,1 @@
+"""Feature maps φ: what is measured of a row, each with its proved norm bound."""

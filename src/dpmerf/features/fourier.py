@@ -1,0 +1,73 @@
+"""Random Fourier features: a Gaussian kernel on the numeric columns."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import final
+
+import torch
+from torch import Tensor
+
+from dpmerf.features.dense import Dense
+
+INPUT_BITS = 20  # numbers are read on a grid of 2⁻²⁰
+EXACT_BITS = 53  # integers up to 2⁵³ are exact in float64
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Fourier(Dense):
+    """cos and sin of ωᵀx for m frequencies, divided by √m. ‖φ(x)‖ = 1, since cos² + sin² = 1 pair by pair.
+
+    Why a row's features do not depend on the rows around it: inputs and frequencies lie on binary grids so coarse that
+    every product and every partial sum of ωᵀx is exact in float64. The order in which a matrix product adds, which
+    changes with the shape of the batch, then cannot change the result.
+
+    >>> Fourier.draw(columns=3, dim=64, scales=(1.0,), seed=0).dim
+    64
+    """
+
+    frequencies: Tensor  # (columns, m) float64, on a binary grid
+    label: str = "fourier"
+
+    @staticmethod
+    def draw(columns: int, dim: int, scales: tuple[float, ...], seed: int, label: str = "fourier") -> Fourier:
+        """Frequencies for Gaussian kernels of the given length-scales, side by side; orthogonal within each."""
+        rng = torch.Generator().manual_seed(seed)
+        share = dim // 2 // len(scales)
+        counts = [share] * (len(scales) - 1) + [dim // 2 - share * (len(scales) - 1)]
+        parts = [_orthogonal(columns, m, rng) / s for m, s in zip(counts, scales, strict=True)]
+        return Fourier(on_grid(torch.cat(parts, dim=1)), label)
+
+    @property
+    def name(self) -> str:
+        return self.label
+
+    @property
+    def dim(self) -> int:
+        return 2 * self.frequencies.shape[1]
+
+    def __call__(self, numbers: Tensor) -> Tensor:
+        if numbers.dtype == torch.float64:
+            numbers = torch.round(numbers * 2**INPUT_BITS) / 2**INPUT_BITS
+        angles = numbers @ self.frequencies.to(numbers.dtype)  # (n, m)
+        scale = 1 / math.sqrt(angles.shape[1])
+        return torch.cat([torch.cos(angles), torch.sin(angles)], dim=1) * scale
+
+
+def on_grid(weights: Tensor, input_bound: float = 1.0) -> Tensor:
+    """Round weights (p, m) so that x @ weights is exact in float64 for every x with |xᵢ| ≤ bound on the input grid."""
+    reach = max(1.0, float(weights.abs().sum(dim=0).max()) * input_bound * 1.01)
+    bits = EXACT_BITS - INPUT_BITS - math.ceil(math.log2(reach)) - 1
+    return torch.round(weights * 2.0**bits) / 2.0**bits
+
+
+def _orthogonal(columns: int, m: int, rng: torch.Generator) -> Tensor:
+    """(columns, m): directions orthogonal in groups of `columns`, lengths as of Gaussian vectors."""
+    groups = []
+    for _ in range(-(-m // columns)):
+        q, _ = torch.linalg.qr(torch.randn(columns, columns, generator=rng, dtype=torch.float64))
+        lengths = torch.randn(columns, columns, generator=rng, dtype=torch.float64).norm(dim=0)
+        groups.append(q * lengths)
+    return torch.cat(groups, dim=1)[:, :m]

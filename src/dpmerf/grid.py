@@ -1,0 +1,282 @@
+"""Grid: every learned column as cells. Fine cells follow from the schema; bins group fine cells.
+
+`Fine` is public. A `Binning` is public too (`Binning.equal`) or post-processing of noisy fine histograms
+(`Binning.cut`); either way no row is needed to make one. Null is a cell of its own, the last.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from dpmerf.codec import Axis, Batch, Codec, Variable, null_name
+from dpmerf.schema import Numeric
+
+CONTINUOUS = 2**24  # levels of a column that has no step of its own
+MOST_CATEGORIES = 64  # categories that keep a bin of their own
+
+
+@final
+class Fine:
+    """The fine cells of one numeric column: cell i holds the levels edges[i] … edges[i + 1] − 1.
+
+    Every level has its own cell if there are at most `most`. Otherwise half of the cells have equal widths, half are
+    geometric around zero (or the lower bound), and the bounds and zero stand alone, so that skewed columns and heavy
+    single values keep their shape whatever the scale.
+
+    >>> Fine(Axis(0.0, 3.0, 1.0), most=8).size
+    4
+    """
+
+    def __init__(self, axis: Axis, most: int) -> None:
+        self.axis = axis
+        self.step = axis.step if axis.step is not None else (axis.high - axis.low) / CONTINUOUS
+        top = round((axis.high - axis.low) / self.step)
+        self.edges = np.arange(top + 2) if top + 1 <= most else _edges(axis, self.step, top, most)
+
+    @property
+    def size(self) -> int:
+        return len(self.edges) - 1
+
+    @property
+    def single(self) -> np.ndarray:
+        """Which cells are one level: they decode exactly."""
+        return np.diff(self.edges) == 1
+
+    def index(self, units: Tensor) -> Tensor:
+        """(n,) numbers in [0, 1] -> (n,) cells."""
+        level = np.rint((self.axis.value(units.numpy()) - self.axis.low) / self.step)
+        place = np.searchsorted(self.edges, level, side="right") - 1
+        return torch.from_numpy(np.clip(place, 0, self.size - 1))
+
+    def draw(self, cells: Tensor, rng: torch.Generator) -> Tensor:
+        """(n,) cells -> (n,) numbers in [0, 1], uniform over the levels of the cell."""
+        edges = torch.from_numpy(self.edges)
+        low, high = edges[cells], edges[cells + 1]
+        level = low + ((high - low) * torch.rand(cells.shape, generator=rng, dtype=torch.float64)).floor().long()
+        return torch.from_numpy(self.axis.unit(self.axis.low + level.numpy() * self.step))
+
+
+def _edges(axis: Axis, step: float, top: int, most: int) -> np.ndarray:
+    anchor = round((min(max(0.0, axis.low), axis.high) - axis.low) / step)
+    sides = (anchor > 0) + (anchor < top)
+    per_side = max(2, most // (2 * sides))
+    ratio = 2.0 ** -max(0.5, 10 / per_side)  # at least three decades
+    reach = np.rint(top * ratio ** np.arange(per_side)).astype(np.int64)
+    equal = np.rint(np.linspace(0, top + 1, most // 2 + 1)).astype(np.int64)
+    alone = [0, 1, top, top + 1, anchor, anchor + 1]
+    edges = np.concatenate([equal, anchor + reach, anchor + 1 - reach, alone])
+    return np.unique(edges[(edges >= 0) & (edges <= top + 1)])
+
+
+@final
+class FineGrid:
+    """The fine cells of every learned column."""
+
+    def __init__(self, codec: Codec, most: int) -> None:
+        self.codec = codec
+        self.most = most
+        self.numeric = {name: Fine(axis, most) for name, axis in codec.axes.items()}
+
+    @property
+    def variables(self) -> dict[str, Variable]:
+        """Column -> its fine cells as a variable, null the last of them."""
+        sizes = {v.name: v.size for v in self.codec.variables}
+        found = {}
+        for name, column in self.codec.schema.learned.items():
+            size = self.numeric[name].size + column.nullable if isinstance(column, Numeric) else sizes[name]
+            found[name] = Variable(f"{name}#fine", size)
+        return found
+
+    def encode(self, batch: Batch) -> dict[str, Tensor]:
+        """Column -> (n,) fine cells."""
+        codes = {}
+        for name, column in self.codec.schema.learned.items():
+            if not isinstance(column, Numeric):
+                codes[name] = batch.codes[name]
+                continue
+            fine = self.numeric[name]
+            code = fine.index(batch.numbers[:, self.codec.numeric.index(name)])
+            codes[name] = torch.where(batch.codes[null_name(name)] == 1, fine.size, code) if column.nullable else code
+        return codes
+
+    def decode(self, codes: dict[str, Tensor], rng: torch.Generator) -> Batch:
+        """Column -> (n,) fine cells, back to a batch for the codec."""
+        n = len(next(iter(codes.values())))
+        numbers = torch.full((n, len(self.numeric)), 0.5, dtype=torch.float64)
+        out = {}
+        for name, column in self.codec.schema.learned.items():
+            if not isinstance(column, Numeric):
+                out[name] = codes[name]
+                continue
+            fine = self.numeric[name]
+            absent = codes[name] >= fine.size
+            drawn = fine.draw(codes[name].clamp(max=fine.size - 1), rng)
+            numbers[:, self.codec.numeric.index(name)] = torch.where(absent, 0.5, drawn)
+            if column.nullable:
+                out[null_name(name)] = absent.long()
+        return self.codec.with_label(Batch(numbers, out))
+
+
+@final
+@dataclass(frozen=True)
+class Bins:
+    """One column's fine cell -> bin, and the share of each fine cell, for drawing inside a bin."""
+
+    bin_of: Tensor  # (cells,) int64
+    share: Tensor  # (cells,) float64, sums to 1
+
+    @property
+    def size(self) -> int:
+        return int(self.bin_of.max()) + 1
+
+    def draw(self, bins: Tensor, rng: torch.Generator) -> Tensor:
+        """(n,) bins -> (n,) fine cells; within a bin the shares are met as evenly as n allows."""
+        cells = torch.zeros_like(bins)
+        for b in range(self.size):
+            rows = torch.nonzero(bins == b).flatten()
+            if len(rows) == 0:
+                continue
+            members = torch.nonzero(self.bin_of == b).flatten()
+            weight = self.share[members]
+            weight = weight / weight.sum() if weight.sum() > 0 else torch.full_like(weight, 1 / len(members))
+            ladder = (torch.randperm(len(rows), generator=rng) + torch.rand(len(rows), generator=rng)) / len(rows)
+            cells[rows] = members[torch.searchsorted(weight.cumsum(0), ladder.double()).clamp(max=len(members) - 1)]
+        return cells
+
+
+@final
+class Binning:
+    """The discrete view of a whole row: one variable per learned column."""
+
+    def __init__(self, grid: FineGrid, columns: dict[str, Bins]) -> None:
+        self.grid = grid
+        self.columns = columns
+
+    @property
+    def variables(self) -> dict[str, Variable]:
+        return {name: Variable(f"{name}#bin", bins.size) for name, bins in self.columns.items()}
+
+    def encode(self, batch: Batch) -> dict[str, Tensor]:
+        """Column -> (n,) bins."""
+        return {name: self.columns[name].bin_of[cells] for name, cells in self.grid.encode(batch).items()}
+
+    def decode(self, codes: dict[str, Tensor], rng: torch.Generator) -> Batch:
+        return self.grid.decode({name: self.columns[name].draw(code, rng) for name, code in codes.items()}, rng)
+
+    def to_json(self) -> dict[str, Any]:
+        return {n: {"bin_of": b.bin_of.tolist(), "share": b.share.tolist()} for n, b in self.columns.items()}
+
+    @staticmethod
+    def from_json(grid: FineGrid, data: dict[str, Any]) -> Binning:
+        return Binning(
+            grid,
+            {
+                name: Bins(torch.tensor(d["bin_of"]), torch.tensor(d["share"], dtype=torch.float64))
+                for name, d in data.items()
+            },
+        )
+
+    @staticmethod
+    def equal(grid: FineGrid, bins: int) -> Binning:
+        """Public bins: equal groups of fine cells; categories as they are."""
+        columns = {}
+        for name, variable in grid.variables.items():
+            cells = torch.arange(variable.size)
+            if name in grid.numeric:
+                size = grid.numeric[name].size
+                cells = torch.where(cells < size, cells * min(bins, size) // size, min(bins, size))
+            columns[name] = Bins(cells, torch.full((variable.size,), 1.0 / variable.size, dtype=torch.float64))
+        return Binning(grid, columns)
+
+    @staticmethod
+    def cut(
+        grid: FineGrid, counts: dict[str, Tensor], sigma: float, rows: float, bins: int, whole: frozenset[str]
+    ) -> Binning:
+        """Bins from noisy fine histograms (noise of standard deviation sigma per cell): post-processing, no rows.
+
+        Columns in `whole` keep every cell.
+        """
+        columns = {}
+        for name, noisy in counts.items():
+            share = to_simplex(noisy.double() / max(rows, 1.0))
+            if name in whole:
+                bin_of = np.arange(len(share))
+            elif name in grid.numeric:
+                nullable = grid.codec.schema.columns[name].nullable
+                bin_of = _cut_numbers(share.numpy() * rows, grid.numeric[name].single, nullable, sigma, rows, bins)
+            else:
+                bin_of = _cut_categories(share.numpy() * rows, sigma)
+            columns[name] = Bins(torch.from_numpy(bin_of).long(), share)
+        return Binning(grid, columns)
+
+
+def to_simplex(v: Tensor, total: float | Tensor = 1.0) -> Tensor:
+    """Euclidean projection of each row on {p ≥ 0, Σp = total}.
+
+    >>> to_simplex(torch.tensor([0.9, 0.6, -0.5])).tolist()
+    [0.6499999761581421, 0.3500000238418579, 0.0]
+    """
+    totals = torch.as_tensor(total, dtype=v.dtype).clamp_min(1e-9)
+    ordered, _ = torch.sort(v, dim=-1, descending=True)
+    excess = ordered.cumsum(-1) - totals[..., None]
+    k = torch.arange(1, v.shape[-1] + 1, dtype=v.dtype)
+    last = ((ordered - excess / k) > 0).sum(-1, keepdim=True).clamp_min(1) - 1
+    return (v - torch.gather(excess, -1, last) / (last + 1)).clamp_min(0)
+
+
+def _cut_categories(mass: np.ndarray, sigma: float) -> np.ndarray:
+    """Categories that stand clear of the noise keep a bin of their own; the rest share one."""
+    own = np.zeros(len(mass), bool)
+    own[np.argsort(-mass)[:MOST_CATEGORIES]] = True
+    own &= mass > max(3 * sigma, 1.0)
+    if (~own).sum() <= 1 or len(mass) <= 2:
+        return np.arange(len(mass))
+    if not own.any():
+        own[np.argmax(mass)] = True
+    return np.where(own, np.cumsum(own) - 1, own.sum())
+
+
+def _cut_numbers(
+    mass: np.ndarray, single: np.ndarray, nullable: bool, sigma: float, rows: float, bins: int
+) -> np.ndarray:
+    """About `bins` bins of equal mass; heavy single values stand alone; a bin below the noise joins a neighbour."""
+    size = len(mass) - nullable
+    p = mass[:size]
+    clear = max(3 * sigma, 1.0)
+    alone = p > clear if size <= 2 * bins else single & (p > max(3 * sigma, rows / (2 * bins)))
+    shared = max(bins - int(alone.sum()), min(8, bins), 1)
+    target = max(p[~alone].sum() / shared, 2 * sigma)
+    bin_of, current, filled, is_open = np.zeros(len(mass), np.int64), -1, 0.0, False
+    for i in range(size):
+        if alone[i]:
+            current, is_open = current + 1, False
+        elif not is_open or filled + 0.5 * p[i] >= target:
+            current, filled, is_open = current + 1, p[i], True
+        else:
+            filled += p[i]
+        bin_of[i] = current
+    _merge_faint(bin_of[:size], p, alone, min(target / 3, 2 * sigma))
+    _, bin_of[:size] = np.unique(bin_of[:size], return_inverse=True)
+    if nullable:
+        bin_of[-1] = bin_of[:size].max() + 1
+    return bin_of
+
+
+def _merge_faint(bin_of: np.ndarray, mass: np.ndarray, alone: np.ndarray, faint: float) -> None:
+    count = bin_of.max() + 1
+    weight = np.bincount(bin_of, mass, count)
+    heavy = np.zeros(count, bool)
+    heavy[bin_of[alone]] = True
+    for j in range(count):
+        if heavy[j] or weight[j] >= faint:
+            continue
+        for near in (j - 1, j + 1):
+            if 0 <= near < count and not heavy[near]:
+                bin_of[bin_of == j] = near
+                weight[near] += weight[j]
+                break

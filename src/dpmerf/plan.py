@@ -1,0 +1,283 @@
+"""Plan: what will be measured and what it costs, complete before any row is read. Public and hashable."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, final
+
+from pydantic import TypeAdapter, ValidationError
+
+from dpmerf import error
+from dpmerf.budget import Unit, check_delta, check_epsilon, discrete_delta, mu_of, warnings_for
+from dpmerf.codec import Codec
+from dpmerf.errors import ArtefactError, DpmerfError, PlanError
+from dpmerf.features.algebra import BITS, FeatureMap
+from dpmerf.grid import Binning
+from dpmerf.recipes import AnyRecipe, Embedding, Histograms, Tables
+from dpmerf.schema import Schema
+
+FORMAT = 1
+_RECIPE: TypeAdapter[AnyRecipe] = TypeAdapter(AnyRecipe)
+
+
+@final
+@dataclass(frozen=True)
+class Stage:
+    """One Gaussian measurement: a recipe and its share of μ²."""
+
+    name: str
+    share: float
+    recipe: AnyRecipe
+
+
+@final
+@dataclass(frozen=True)
+class Price:
+    """What a stage costs. `sigma` is the noise in units of the integer grid (2⁻²⁴)."""
+
+    stage: str
+    share: float
+    mu: float
+    norm_bound: float
+    diameter: float
+    sensitivity: float
+    noise_multiplier: float
+    sigma: float
+    coordinates: int
+    groups: tuple[tuple[str, int, float], ...]  # (what, coordinates, noise of one count or feature sum)
+
+
+@final
+@dataclass(frozen=True)
+class Plan:
+    """A schema, a budget, a unit of privacy, and the stages that share the budget."""
+
+    schema: Schema
+    epsilon: float
+    delta: float
+    unit: Unit
+    rows: int  # expected number of rows: public, or a person's guess
+    preset: str
+    balanced: bool  # classes are declared to be equally frequent: their counts are not measured
+    stages: tuple[Stage, ...]
+
+    def __post_init__(self) -> None:
+        check_epsilon(self.epsilon)
+        check_delta(self.delta)
+        if self.rows < 1:
+            raise PlanError(f"rows is {self.rows}: write the expected number of rows, 1 or more")
+        if not self.stages or not math.isclose(sum(s.share for s in self.stages), 1, rel_tol=1e-9):
+            raise PlanError("the shares of the stages must add up to 1")
+        if any(s.share <= 0 for s in self.stages):
+            raise PlanError("every stage needs a share above 0")
+        if self.unit.person is not None and self.unit.person not in self.schema.columns:
+            raise PlanError(
+                f"the unit names the person column '{self.unit.person}', which the schema does not have. "
+                f'Add [columns.{self.unit.person}] with kind = "id"'
+            )
+
+    @cached_property
+    def codec(self) -> Codec:
+        return Codec(self.schema)
+
+    def nominal_map(self, stage: Stage) -> FeatureMap:
+        """The stage's map at its largest size. Weights, and so sensitivity, are those of the real one."""
+        match stage.recipe:
+            case Tables():
+                grid = self.histograms.grid(self.codec)
+                return stage.recipe.feature_map(self.codec, Binning.equal(grid, 2 * stage.recipe.bins))
+            case Histograms() | Embedding():
+                return stage.recipe.feature_map(self.codec)
+
+    @property
+    def histograms(self) -> Histograms:
+        """The recipe of the discover stage, which fixes the fine grid."""
+        for stage in self.stages:
+            if isinstance(stage.recipe, Histograms):
+                return stage.recipe
+        raise PlanError("tables need a histogram stage before them, which cuts the bins")
+
+    @cached_property
+    def mu(self) -> float:
+        """The whole release is μ-GDP; δ less what the discrete sampler adds."""
+        return mu_of(self.epsilon, self.delta - self.discrete_delta)
+
+    @cached_property
+    def discrete_delta(self) -> float:
+        """Upper bound on what the discrete sampler adds to δ, at the least noise this budget could mean."""
+        prices = self._prices(mu_of(self.epsilon, self.delta))
+        added = sum(discrete_delta(self.epsilon, p.coordinates, p.sigma) for p in prices)
+        if added > self.delta / 10:
+            raise PlanError(
+                f"the discrete sampler alone would add {added:.1e} to delta = {self.delta:g}: "
+                "raise delta or lower epsilon"
+            )
+        return added
+
+    @cached_property
+    def prices(self) -> tuple[Price, ...]:
+        """One price per stage."""
+        return tuple(self._prices(self.mu))
+
+    def _prices(self, mu: float) -> Iterator[Price]:
+        for stage in self.stages:
+            phi = self.nominal_map(stage)
+            part = mu * math.sqrt(stage.share)
+            sigma = self.unit.sensitivity(*phi.integer_bounds) / part
+            groups = tuple(
+                (what, sum(b.dim for b in blocks), sigma / (blocks[0].weight * 2**BITS))
+                for what, blocks in _groups(phi).items()
+            )
+            yield Price(
+                stage.name,
+                stage.share,
+                part,
+                phi.norm_bound,
+                phi.diameter,
+                self.unit.sensitivity(phi.norm_bound, phi.diameter),
+                1 / part,
+                sigma,
+                phi.dim,
+                groups,
+            )
+
+    @property
+    def coordinates(self) -> int:
+        return sum(p.coordinates for p in self.prices)
+
+    @property
+    def classes(self) -> int:
+        return self.codec.label.size if self.codec.label else 1
+
+    def expected_error(self) -> dict[str, Any]:
+        """Proposition 1 for a Fourier embedding with this budget: both bounds at the D used and at the D recommended."""
+        multiplier = 1 / self.mu
+        best = error.recommended_dim(multiplier, self.rows, self.classes)
+        used = next((s.recipe.dim for s in self.stages if isinstance(s.recipe, Embedding)), best)
+        return {
+            "dim": used,
+            "recommended_dim": best,
+            "paper_bound": error.paper_bound(used, multiplier, self.rows),
+            "tight_bound": error.tight_bound(used, multiplier, self.rows, self.classes),
+        }
+
+    def summary(self) -> dict[str, Any]:
+        """The plan's price for machines and people."""
+        main = self.prices[-1]
+        return {
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "mu": self.mu,
+            "noise_multiplier": 1 / self.mu,
+            "discrete_delta": self.discrete_delta,
+            "diameter": main.diameter,
+            "norm_bound": main.norm_bound,
+            "coordinates": self.coordinates,
+            "bytes": 8 * self.coordinates,
+            "shares": {p.stage: p.share for p in self.prices},
+            "stages": [
+                {
+                    "name": p.stage,
+                    "share": p.share,
+                    "mu": p.mu,
+                    "noise_multiplier": p.noise_multiplier,
+                    "diameter": p.diameter,
+                    "norm_bound": p.norm_bound,
+                    "sensitivity": p.sensitivity,
+                    "coordinates": p.coordinates,
+                    "blocks": [{"name": n, "coordinates": c, "noise": s} for n, c, s in p.groups],
+                }
+                for p in self.prices
+            ],
+            "unit": self.unit.describe(),
+            "rows": self.rows,
+            "rows_public": self.unit.rows_public,
+            "preset": self.preset,
+            "label": self.schema.label,
+            "expected_error": self.expected_error(),
+            "warnings": warnings_for(self.epsilon, self.delta, self.rows),
+            "hash": self.hash,
+        }
+
+    @cached_property
+    def hash(self) -> str:
+        return digest(self.to_json())
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "format": FORMAT,
+            "schema": self.schema.to_json(),
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "unit": self.unit.to_dict(),
+            "rows": self.rows,
+            "preset": self.preset,
+            "balanced": self.balanced,
+            "stages": [
+                {"name": s.name, "share": s.share, "recipe": s.recipe.model_dump(mode="json")} for s in self.stages
+            ],
+        }
+
+    @staticmethod
+    def from_json(data: Any, source: str = "the plan") -> Plan:
+        try:
+            if data["format"] != FORMAT:
+                raise ArtefactError(f"{source} has format {data['format']!r}; this version reads format {FORMAT}")
+            return Plan(
+                schema=Schema.from_json(data["schema"]),
+                epsilon=data["epsilon"],
+                delta=data["delta"],
+                unit=Unit.from_dict(data["unit"]),
+                rows=int(data["rows"]),
+                preset=str(data["preset"]),
+                balanced=bool(data["balanced"]),
+                stages=tuple(
+                    Stage(str(s["name"]), float(s["share"]), _RECIPE.validate_python(s["recipe"]))
+                    for s in data["stages"]
+                ),
+            )
+        except DpmerfError:
+            raise
+        except (KeyError, TypeError, ValueError, ValidationError, AttributeError, OverflowError):
+            raise ArtefactError(f"{source} is not a plan. Make one with `dpmerf plan`") from None
+
+    def save(self, path: str | Path) -> None:
+        """Write plan.json: the plan, its hash, and its price for people to read."""
+        document = {"plan": self.to_json(), "hash": self.hash, "price": self.summary()}
+        Path(path).write_text(json.dumps(document, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+    @staticmethod
+    def load(path: str | Path) -> Plan:
+        try:
+            document = json.loads(Path(path).read_text(encoding="utf-8"))
+            data, claimed = document["plan"], document["hash"]
+        except OSError as problem:
+            raise ArtefactError(f"cannot read the plan {path}: {problem.strerror}") from None
+        except (ValueError, KeyError, TypeError, RecursionError):
+            raise ArtefactError(f"{path} is not a plan. Make one with `dpmerf plan`") from None
+        plan = Plan.from_json(data, str(path))
+        if plan.hash != claimed:
+            raise ArtefactError(f"{path} was changed after it was made: its hash differs. Make it anew with `dpmerf plan`")
+        return plan
+
+
+def digest(data: Any) -> str:
+    """SHA-256 of canonical JSON."""
+    text = json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _groups(phi: FeatureMap) -> dict[str, list[Any]]:
+    """Blocks of the same make together: 'fourier × label', 'tables of 2', …"""
+    found: dict[str, list[Any]] = {}
+    for b in phi.blocks:
+        kind = b.dense.name if b.dense else f"{len(b.cells)}-way tables" if b.cells else "count"
+        key = f"{kind} (weight {b.weight:.3g})" if not b.dense else f"{kind} × {b.size} cells" if b.cells else kind
+        found.setdefault(key, []).append(b)
+    return found

@@ -1,0 +1,125 @@
+"""Presets: a plan from public facts alone (schema, rows, ε, δ, unit), so that nobody tunes anything."""
+
+from __future__ import annotations
+
+import math
+
+from dpmerf import error
+from dpmerf.budget import Unit, check_delta, check_epsilon, mu_of
+from dpmerf.codec import Codec
+from dpmerf.errors import PlanError
+from dpmerf.plan import Plan, Stage
+from dpmerf.recipes import Embedding, Histograms, Tables
+from dpmerf.schema import Numeric, Schema
+
+DEFAULT_ROWS = 10_000  # assumed when nobody says how many rows to expect
+PAPER_DIM = 2_000
+SHARE_HISTOGRAMS = 0.15  # of μ², for the fine histograms
+SHARES = (0.15, 0.35, 0.50)  # of the rest: label × column, pairs, label × pairs
+MOST_CLASSES = 16  # a label with more classes is modelled as a column among the others
+FINE_CELLS = (8, 256)  # least and most
+BINS = (4, 32)  # least and most
+BIN_NOISE = 3.0  # an average cell of a pair table holds at least this many times its noise
+
+
+def make_plan(
+    schema: Schema,
+    epsilon: float,
+    delta: float | None = None,
+    *,
+    rows: int | None = None,
+    unit: Unit | None = None,
+    preset: str = "default",
+    balanced: bool = False,
+    seed: int = 0,
+) -> Plan:
+    """Price a release before any row is read. The schema says which column is the label."""
+    rows = DEFAULT_ROWS if rows is None else rows
+    if rows < 1:
+        raise PlanError(f"rows is {rows}: write the expected number of rows, 1 or more")
+    epsilon = check_epsilon(epsilon)
+    delta = check_delta(min(1e-5, 0.1 / rows) if delta is None else delta)
+    unit = unit or Unit()
+    if balanced and schema.label is None:
+        raise PlanError("balanced classes need a label: name one with --label or in the schema")
+    if preset not in _PRESETS:
+        raise PlanError(f"there is no preset '{preset}'. Choose one of {', '.join(_PRESETS)}")
+    noise = unit.sensitivity(1.0, math.sqrt(2)) / mu_of(epsilon, delta)  # of a unit-norm table, in counts
+    stages = _PRESETS[preset](schema, rows, noise, balanced, unit, seed)
+    return Plan(schema, epsilon, delta, unit, rows, preset, balanced, stages)
+
+
+def _default(
+    schema: Schema, rows: int, noise: float, balanced: bool, unit: Unit, seed: int
+) -> tuple[Stage, ...]:
+    """Histograms first, which cut the bins; then all the tables that the noise allows, in one measurement."""
+    codec = Codec(schema)
+    columns = len(schema.learned)
+    noise_histograms = noise * math.sqrt(columns / SHARE_HISTOGRAMS)
+    cells = int(min(max((0.1 * rows / noise_histograms) ** 2, FINE_CELLS[0]), FINE_CELLS[1]))
+    by_label = _has_classes(schema, codec)
+    features = [name for name in schema.learned if not (by_label and name == schema.label)]
+    noise_tables = noise / math.sqrt(1 - SHARE_HISTOGRAMS)
+    single, pair, label_pair = SHARES if by_label else (SHARES[0], SHARES[1] + SHARES[2], 0.0)
+    pairs = _pairs(features, rows, noise_tables, pair + label_pair)
+    if not pairs:
+        single, pair, label_pair = 1.0, 0.0, 0.0
+    classes = codec.label.size if by_label and codec.label else 1
+    bins = _bins(rows, noise_tables, len(pairs) or len(features), pair or single, label_pair, classes)
+    tables = Tables(
+        bins=bins,
+        by_label=by_label,
+        pairs=tuple(pairs),
+        share_single=single,
+        share_pair=pair,
+        share_label_pair=label_pair,
+    )
+    return (
+        Stage("discover", SHARE_HISTOGRAMS, Histograms(cells=cells)),
+        Stage("tables", 1 - SHARE_HISTOGRAMS, tables),
+    )
+
+
+def _has_classes(schema: Schema, codec: Codec) -> bool:
+    if schema.label is None or isinstance(schema.columns[schema.label], Numeric) or len(schema.learned) < 2:
+        return False
+    return codec.label is not None and codec.label.size <= MOST_CLASSES
+
+
+def _pairs(columns: list[str], rows: int, noise: float, share: float) -> list[tuple[str, str]]:
+    """All pairs if the noise on a cell stays below rows/16; else those nearest in the schema's order."""
+    affordable = share * (rows / (16 * noise)) ** 2
+    q = len(columns)
+    width = q - 1
+    while width > 0 and sum(q - d for d in range(1, width + 1)) > affordable:
+        width -= 1
+    return [(columns[i], columns[j]) for i in range(q) for j in range(i + 1, min(i + width, q - 1) + 1)]
+
+
+def _bins(rows: int, noise: float, tables: int, share: float, label_share: float, classes: int) -> int:
+    """As many bins as leave an average pair cell BIN_NOISE times above its noise."""
+    precision = share / tables + label_share / (tables * classes)
+    cell_noise = noise / math.sqrt(precision)
+    return int(min(max(math.sqrt(rows / (BIN_NOISE * cell_noise)), BINS[0]), BINS[1]))
+
+
+def _paper(schema: Schema, rows: int, noise: float, balanced: bool, unit: Unit, seed: int) -> tuple[Stage, ...]:
+    """The paper's kernels: one mean embedding, class counts measured with it."""
+    codec = Codec(schema)
+    p = len(codec.numeric)
+    spread = math.sqrt(max(p, 1) / 6)  # root mean square distance of two uniform points of the unit cube
+    classes = codec.label.size if codec.label else 1
+    dim = min(PAPER_DIM, error.recommended_dim(noise / math.sqrt(2), rows, classes)) if p else 2
+    by_label = schema.label is not None
+    counted = not balanced if by_label else not unit.rows_public
+    recipe = Embedding(
+        dim=dim,
+        scales=(spread, spread / 2, spread / 4),
+        seed=seed,
+        by_label=by_label,
+        counts=1.0 if counted else 0.0,
+    )
+    return (Stage("embedding", 1.0, recipe),)
+
+
+_PRESETS = {"default": _default, "paper": _paper}

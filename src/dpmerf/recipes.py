@@ -1,0 +1,136 @@
+"""Recipes: what one stage of a release measures, as plain data that turns into a feature map.
+
+A recipe is public and complete: with the schema (and, after `histograms`, with the noisy histograms) it gives the
+same feature map on every machine. Its blocks' weights, and so its sensitivity, never depend on what was measured.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from dpmerf.codec import Batch, Codec, Variable
+from dpmerf.features.algebra import FeatureMap, constant, of, onehot, total
+from dpmerf.features.fourier import Fourier
+from dpmerf.grid import Binning, FineGrid
+
+View = Callable[[Batch], Batch]  # adds the codes that the map's cells need
+
+
+class Recipe(BaseModel):
+    """What every recipe is: frozen public data."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Histograms(Recipe):
+    """Fine histograms of every column, each with weight 1: bins, quantiles and shapes follow as post-processing."""
+
+    kind: Literal["histograms"] = "histograms"
+    cells: int = Field(ge=2, le=65_536)
+
+    def grid(self, codec: Codec) -> FineGrid:
+        return FineGrid(codec, self.cells)
+
+    def feature_map(self, codec: Codec) -> FeatureMap:
+        return total([onehot(v) for v in self.grid(codec).variables.values()])
+
+    def view(self, codec: Codec) -> View:
+        grid = self.grid(codec)
+
+        def add(batch: Batch) -> Batch:
+            fine = {grid.variables[name].name: code for name, code in grid.encode(batch).items()}
+            return Batch(batch.numbers, {**batch.codes, **fine})
+
+        return add
+
+
+class Tables(Recipe):
+    """Contingency tables over bins: label × column, pairs of columns, label × pairs, each family with its share.
+
+    A family of t tables with share s gives each of its tables the weight √(s/t), so the norm is 1 and the diameter √2.
+    """
+
+    kind: Literal["tables"] = "tables"
+    bins: int = Field(ge=2, le=4096)
+    by_label: bool  # tables are also split by the label
+    pairs: tuple[tuple[str, str], ...]
+    share_single: float = Field(ge=0, le=1)
+    share_pair: float = Field(ge=0, le=1)
+    share_label_pair: float = Field(ge=0, le=1)
+
+    def columns(self, codec: Codec) -> tuple[str, ...]:
+        """The binned columns other than the label."""
+        label = codec.schema.label if self.by_label else None
+        return tuple(name for name in codec.schema.learned if name != label)
+
+    def families(self, codec: Codec, binning: Binning) -> tuple[FeatureMap, FeatureMap, FeatureMap]:
+        """Singles, pairs and label pairs, weighted; a family without tables has no blocks."""
+        v = binning.variables
+        by = (onehot(v[codec.schema.label]),) if self.by_label and codec.schema.label else ()
+        singles = [_by(onehot(v[name]), by) for name in self.columns(codec)]
+        pairs = [onehot(v[a], v[b]) for a, b in self.pairs]
+        label_pairs = [_by(p, by) for p in pairs] if by else []
+        shares = (self.share_single, self.share_pair, self.share_label_pair)
+        weighted = [
+            math.sqrt(share / len(maps)) * total(maps) if maps and share > 0 else FeatureMap(())
+            for maps, share in zip((singles, pairs, label_pairs), shares, strict=True)
+        ]
+        return weighted[0], weighted[1], weighted[2]
+
+    def feature_map(self, codec: Codec, binning: Binning) -> FeatureMap:
+        singles, pairs, label_pairs = self.families(codec, binning)
+        return singles + pairs + label_pairs
+
+    def view(self, binning: Binning) -> View:
+        def add(batch: Batch) -> Batch:
+            bins = {binning.variables[name].name: code for name, code in binning.encode(batch).items()}
+            return Batch(batch.numbers, {**batch.codes, **bins})
+
+        return add
+
+
+class Embedding(Recipe):
+    """The paper's mean embedding: (Fourier + one-hots ÷ √q) ⊗ label + counts · label, as one map."""
+
+    kind: Literal["embedding"] = "embedding"
+    dim: int = Field(ge=2, le=1_000_000)
+    scales: tuple[float, ...]
+    seed: int
+    by_label: bool
+    counts: float = Field(ge=0)  # weight of the class counts (or of the row count); 0: neither is measured
+
+    def fourier(self, codec: Codec) -> Fourier | None:
+        columns = len(codec.numeric)
+        return Fourier.draw(columns, self.dim, self.scales, self.seed) if columns else None
+
+    def onehots(self, codec: Codec) -> tuple[Variable, ...]:
+        """The discrete variables besides the label."""
+        label = codec.label if self.by_label else None
+        return tuple(v for v in codec.variables if label is None or v.name != label.name)
+
+    def feature_map(self, codec: Codec) -> FeatureMap:
+        fourier, discrete = self.fourier(codec), self.onehots(codec)
+        parts = [of(fourier)] if fourier else []
+        if discrete:
+            parts.append(1 / math.sqrt(len(discrete)) * total([onehot(v) for v in discrete]))
+        phi = total(parts)
+        label = codec.label if self.by_label else None
+        if label is not None:
+            phi = phi * onehot(label)
+        if self.counts > 0:
+            phi = phi + self.counts * (onehot(label) if label is not None else constant())
+        return phi
+
+    def view(self, codec: Codec) -> View:
+        return lambda batch: batch
+
+
+AnyRecipe = Annotated[Histograms | Tables | Embedding, Field(discriminator="kind")]
+
+
+def _by(phi: FeatureMap, label: tuple[FeatureMap, ...]) -> FeatureMap:
+    return label[0] * phi if label else phi

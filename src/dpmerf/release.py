@@ -1,0 +1,286 @@
+"""Release: the artefact. Noisy sums, the plan that made them and the guarantee. Holds no row; everything after is free."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import shutil
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, final
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load as load_tensors
+from safetensors.torch import save as save_tensors
+from torch import Tensor
+
+import dpmerf
+from dpmerf.budget import attacker_odds
+from dpmerf.codec import Codec
+from dpmerf.errors import ArtefactError, DpmerfError
+from dpmerf.features.algebra import BITS, Block, FeatureMap
+from dpmerf.grid import Binning
+from dpmerf.plan import Plan, Stage, digest
+from dpmerf.recipes import Embedding, Histograms, Tables
+
+FORMAT = 1
+TRUSTED_NOISE = "opendp-discrete-gaussian"
+DOCUMENT, TENSORS, CARD = "release.json", "sums.safetensors", "CARD.md"
+MAX_BYTES = 2**32
+
+
+@final
+@dataclass(frozen=True)
+class Measurement:
+    """One block's noisy sum, in natural units: counts, or sums of features. `sigma` is its noise per coordinate."""
+
+    block: Block
+    values: Tensor  # (cells, width) float64
+    sigma: float
+
+
+@final
+@dataclass(frozen=True)
+class Release:
+    """What may leave the building."""
+
+    plan: Plan
+    sums: dict[str, Tensor]  # stage -> (dim,) int64, noisy
+    rows: int | None  # None: the number of rows is protected; see `rows_estimate`
+    noise: str
+    binning_json: dict[str, Any] | None  # bins cut from the noisy histograms
+
+    @property
+    def codec(self) -> Codec:
+        return self.plan.codec
+
+    @cached_property
+    def binning(self) -> Binning | None:
+        if self.binning_json is None:
+            return None
+        return Binning.from_json(self.plan.histograms.grid(self.codec), self.binning_json)
+
+    def feature_map(self, stage: Stage) -> FeatureMap:
+        """What was really measured in a stage, at its real size."""
+        match stage.recipe:
+            case Tables():
+                if self.binning is None:
+                    raise ArtefactError("the release has tables but no bins: it is damaged")
+                return stage.recipe.feature_map(self.codec, self.binning)
+            case Histograms() | Embedding():
+                return stage.recipe.feature_map(self.codec)
+
+    def measurements(self, stage: Stage) -> list[Measurement]:
+        """The stage's blocks in natural units (divided by weight and grid)."""
+        phi = self.feature_map(stage)
+        sigma = next(p.sigma for p in self.plan.prices if p.stage == stage.name)
+        parts = self.sums[stage.name].split([b.dim for b in phi.blocks])
+        found = []
+        for block, part in zip(phi.blocks, parts, strict=True):
+            unit = block.weight * 2**BITS
+            found.append(Measurement(block, part.double().view(block.size, block.width) / unit, sigma / unit))
+        return found
+
+    @cached_property
+    def rows_estimate(self) -> float:
+        """The number of rows: exact where public, else the best estimate from every noisy table of counts."""
+        if self.rows is not None:
+            return float(self.rows)
+        weighted = precision = 0.0
+        for stage in self.plan.stages:
+            for m in self.measurements(stage):
+                if m.block.dense is None:
+                    p = 1 / (m.block.size * m.sigma**2)
+                    weighted, precision = weighted + p * float(m.values.sum()), precision + p
+        return max(1.0, weighted / precision) if precision else float(self.plan.rows)
+
+    def guarantee(self) -> dict[str, Any]:
+        """What is promised, as recomputed from the plan."""
+        plan = self.plan
+        odds = attacker_odds(plan.epsilon, plan.delta, plan.mu)
+        return {
+            "epsilon": plan.epsilon,
+            "delta": plan.delta,
+            "mu": plan.mu,
+            "discrete_delta": plan.discrete_delta,
+            "unit": plan.unit.describe(),
+            "rows_public": plan.unit.rows_public,
+            "attacker_accuracy": odds.accuracy,
+            "attacker_posterior": odds.posterior,
+            "sigma": {p.stage: p.sigma for p in plan.prices},
+        }
+
+    def card(self) -> str:
+        return _card(self)
+
+    def save(self, path: str | Path) -> None:
+        """Write the folder in one step: it appears whole or not at all."""
+        tensors = save_tensors({name: t.contiguous() for name, t in self.sums.items()})
+        document = {
+            "format": FORMAT,
+            "kind": "release",
+            "made_with": f"dpmerf {dpmerf.__version__}",
+            "plan": self.plan.to_json(),
+            "plan_hash": self.plan.hash,
+            "guarantee": self.guarantee(),
+            "rows": self.rows,
+            "noise": self.noise,
+            "binning": self.binning_json,
+            "sums_sha256": hashlib.sha256(tensors).hexdigest(),
+        }
+        document["hash"] = digest(document)
+        text = json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+        write_folder(path, {DOCUMENT: text.encode(), TENSORS: tensors, CARD: self.card().encode()})
+
+    @staticmethod
+    def load(path: str | Path) -> Release:
+        """Read and verify; refuses anything that `verify` would refuse, except a test noise source."""
+        document = read_json(Path(path) / DOCUMENT, "release")
+        tensors = read_bytes(Path(path) / TENSORS, "release")
+        release = _check(document, tensors, str(path))
+        return release
+
+    @staticmethod
+    def verify(path: str | Path) -> Release:
+        """Recompute the guarantee from the plan and check every hash. Returns the release, or says what is wrong."""
+        release = Release.load(path)
+        if release.noise != TRUSTED_NOISE:
+            raise ArtefactError(
+                f"{path}: its noise came from '{release.noise}', a source for tests. It protects nobody: do not share it"
+            )
+        return release
+
+
+def _check(document: dict[str, Any], tensors: bytes, where: str) -> Release:
+    def refuse(what: str) -> ArtefactError:
+        return ArtefactError(f"{where}: {what}. Do not use it; take the original again")
+
+    try:
+        if document.get("format") != FORMAT or document.get("kind") != "release":
+            raise refuse(f"not a release of format {FORMAT}")
+        if digest(document["plan"]) != document["plan_hash"]:
+            raise refuse("its plan was changed")
+        plan = Plan.from_json(document["plan"], f"{where}: the plan")
+        if hashlib.sha256(tensors).hexdigest() != document["sums_sha256"]:
+            raise refuse("its noisy sums were changed (the file's hash differs)")
+        rows, noise, binning = document["rows"], document["noise"], document["binning"]
+        release = Release(plan, _unpack(tensors), rows, str(noise), binning)
+        true, claimed = release.guarantee(), document["guarantee"]
+        for key in true:
+            if not _same(true[key], claimed.get(key)):
+                raise refuse(f"its guarantee was changed: '{key}' does not follow from the plan")
+        if digest({k: v for k, v in document.items() if k != "hash"}) != document["hash"]:
+            raise refuse("its description was changed (hash differs)")
+        for stage in plan.stages:
+            if release.sums[stage.name].shape != (release.feature_map(stage).dim,):
+                raise refuse(f"stage '{stage.name}' has the wrong number of coordinates")
+        return release
+    except DpmerfError:
+        raise
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError, RuntimeError, OverflowError, SafetensorError):
+        raise refuse("it is damaged") from None
+
+
+def _unpack(tensors: bytes) -> dict[str, Tensor]:
+    sums = load_tensors(tensors)
+    if any(t.dtype != torch.int64 or t.dim() != 1 for t in sums.values()):
+        raise ValueError("sums must be int64 vectors")
+    return sums
+
+
+def _same(a: Any, b: Any) -> bool:
+    if isinstance(a, dict):
+        return isinstance(b, dict) and a.keys() == b.keys() and all(_same(a[k], b[k]) for k in a)
+    if isinstance(a, float):
+        return isinstance(b, int | float) and math.isclose(a, b, rel_tol=1e-9)
+    return bool(a == b)
+
+
+def _card(release: Release) -> str:
+    plan, g = release.plan, release.guarantee()
+    rows = f"{release.rows:,} (public)" if release.rows is not None else f"about {release.rows_estimate:,.0f} (noisy)"
+    test = "" if release.noise == TRUSTED_NOISE else "\n> NOT PRIVATE: the noise came from a source for tests.\n"
+    noise = "\n".join(
+        f"| {p.stage} | {p.share:.0%} | {p.noise_multiplier:.4f} | {p.sensitivity:.6f} | {p.coordinates:,} |"
+        for p in plan.prices
+    )
+    return f"""# Guarantee
+{test}
+This release is ({plan.epsilon:g}, {plan.delta:g})-differentially private.
+
+- **Who is protected.** {plan.unit.describe()}
+- **What it means.** Someone who knows every other row, and every detail of this software, and who guesses whether one
+  given individual's data was used, is right at most {g["attacker_accuracy"]:.1%} of the time (a coin: 50 %). From even
+  odds their belief cannot pass {g["attacker_posterior"]:.1%}, except with probability about {plan.delta:g}.
+- **What is not protected.** Facts about the whole group (they are what synthetic data is for), the schema, and
+  {"the number of rows" if plan.unit.rows_public else "nothing else: the number of rows is noisy too"}.
+- **How it was accounted.** Gaussian mechanism, exact composition: mu = {plan.mu:.6f}; the discrete sampler adds
+  {plan.discrete_delta:.1e} to delta, which is included. Noise: {release.noise}.
+- **Rows.** {rows}. Everything made from this release (models, synthetic rows, tuning) costs nothing more.
+
+| stage | share of mu² | noise multiplier | sensitivity | coordinates |
+|---|---|---|---|---|
+{noise}
+"""
+
+
+def write_folder(path: str | Path, files: dict[str, bytes]) -> None:
+    """Write files into a new folder through a temporary one beside it."""
+    target = check_writable(path)
+    try:
+        with tempfile.TemporaryDirectory(prefix=".dpmerf-", dir=target.parent) as temporary:
+            whole = Path(temporary) / "whole"
+            whole.mkdir()
+            for name, data in files.items():
+                with open(whole / name, "wb") as file:
+                    file.write(data)
+                    file.flush()
+                    os.fsync(file.fileno())
+            if target.exists():
+                shutil.rmtree(target)
+            os.replace(whole, target)
+    except OSError as problem:
+        raise ArtefactError(f"cannot write {target}: {problem.strerror or 'the disk refused'}") from None
+
+
+def check_writable(path: str | Path) -> Path:
+    """The target folder, known to be free and writable: asked before any budget is spent."""
+    target = Path(path)
+    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+        raise ArtefactError(f"{target} exists already. Choose another place, or remove it first")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=target.parent):
+            pass
+    except OSError as problem:
+        raise ArtefactError(f"cannot write to {target.parent}: {problem.strerror}") from None
+    return target
+
+
+def read_bytes(path: Path, kind: str) -> bytes:
+    try:
+        if path.stat().st_size > MAX_BYTES:
+            raise ArtefactError(f"{path} is larger than any {kind} this program writes")
+        return path.read_bytes()
+    except OSError as problem:
+        raise ArtefactError(f"cannot read {path}: {problem.strerror}. Is {path.parent} a {kind}?") from None
+
+
+def read_json(path: Path, kind: str) -> dict[str, Any]:
+    try:
+        document = json.loads(read_bytes(path, kind).decode("utf-8"), parse_constant=_no_constant)
+    except (ValueError, RecursionError):
+        raise ArtefactError(f"{path} is damaged: it is not JSON") from None
+    if not isinstance(document, dict):
+        raise ArtefactError(f"{path} is damaged: it is not a {kind}")
+    return document
+
+
+def _no_constant(name: str) -> Callable[..., Any]:
+    raise ValueError(f"{name} is not JSON")
