@@ -1,0 +1,305 @@
+"""What privacy costs: (epsilon, delta) <-> mu <-> sigma, and the unit that is protected. No rows here.
+
+A Gaussian of scale sigma on a sum of sensitivity s is mu-GDP with mu = s / sigma, exactly, and such releases compose
+exactly: mu^2 = sum of mu_i^2. One curve turns mu into (epsilon, delta) (Balle and Wang 2018):
+
+    delta = Phi(-epsilon/mu + mu/2) - e^epsilon Phi(-epsilon/mu - mu/2)
+
+>>> round(noise_multiplier(1.0, 1e-5), 3)
+3.731
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, NamedTuple, final, get_args
+
+from dpmerf.errors import BudgetError
+
+Neighbours = Literal["replace", "add-remove"]
+
+
+def check_epsilon(epsilon: float) -> float:
+    """epsilon as a float, or BudgetError."""
+    value = _number("epsilon", epsilon, "write a number above 0, for example 1")
+    if not (math.isfinite(value) and value > 0):
+        raise BudgetError(f"epsilon is {value}: write a number above 0, for example 1")
+    return value
+
+
+def check_delta(delta: float) -> float:
+    """delta as a float, or BudgetError."""
+    value = _number("delta", delta, "write a number between 0 and 1, for example 1e-5")
+    if not 0 < value < 1:
+        raise BudgetError(f"delta is {value}: write a number between 0 and 1, for example 1e-5")
+    return value
+
+
+def warnings_for(epsilon: float, delta: float, rows: int | None = None) -> list[str]:
+    """Plain words about a budget that is legal and unwise. `rows` must be public: None leaves its advice out."""
+    epsilon, delta = check_epsilon(epsilon), check_delta(delta)
+    found = []
+    if epsilon > 10:
+        found.append(f"epsilon = {epsilon:g} is above 10: the guarantee says very little about any one individual")
+    if epsilon < 0.01:
+        found.append(f"epsilon = {epsilon:g} is below 0.01: expect the noise to drown the data unless it is very large")
+    if rows is not None and rows > 0 and delta >= 1 / rows:
+        found.append(
+            f"delta = {delta:g} is not below 1/rows = {1 / rows:.2g}: a mechanism that publishes one row "
+            f"outright would pass. Choose {0.1 / rows:.0e} or less"
+        )
+    elif rows is None and delta > 1e-3:
+        found.append(f"delta = {delta:g} is large: choose it well below 1 / (the number of rows)")
+    return found
+
+
+# --- the curve -------------------------------------------------------------------------------------------------------
+#
+# With x = epsilon/mu - mu/2 the two terms share the factor e^epsilon phi(x + mu) = phi(x), so that
+#     delta = phi(x) * integral over s > 0 of e^(-s^2/2 - x s) (1 - e^(-mu s)) ds.
+# Nothing is subtracted, so nothing cancels, however small epsilon, mu or delta. The trapezoid rule after the
+# double-exponential substitution s = e^(t - e^-t) integrates it to full float precision.
+
+_STEP = 1 / 24
+_NODES = tuple(
+    (math.exp(t - math.exp(-t)), _STEP * math.exp(t - math.exp(-t)) * (1 + math.exp(-t)))
+    for t in (i * _STEP for i in range(-88, 94))
+)
+
+
+def _integral(x: float, factor: Callable[[float], float]) -> float:
+    """Integral over s > 0 of e^(-s^2/2 - x s) factor(s), for x >= -1."""
+    scale = 1 / max(1.0, x)
+    return scale * math.fsum(
+        weight * math.exp(-s * (s / 2 + x)) * factor(s) for s, weight in ((scale * u, w) for u, w in _NODES)
+    )
+
+
+def delta_of(mu: float, epsilon: float) -> float:
+    """The smallest delta for which a mu-GDP release is (epsilon, delta)-DP.
+
+    >>> f"{delta_of(1 / 3.7306, 1.0):.2e}"
+    '1.00e-05'
+    """
+    _check_mu(mu)
+    if not epsilon >= 0:
+        raise BudgetError(f"epsilon is {epsilon}: write a number of 0 or more")
+    if mu == 0:
+        return 0.0
+    x = epsilon / mu - mu / 2
+    if x > 40:  # phi(40) is below the smallest float
+        return 0.0
+    density = math.exp(-x * x / 2) / math.sqrt(2 * math.pi)
+    if x > -1:
+        return density * _integral(x, lambda s: -math.expm1(-mu * s))
+    # delta > 0.6 here, so the subtraction is harmless
+    return math.erfc(x / math.sqrt(2)) / 2 - density * _integral(epsilon / mu + mu / 2, lambda s: 1.0)
+
+
+def epsilon_of(mu: float, delta: float) -> float:
+    """The smallest epsilon for which a mu-GDP release is (epsilon, delta)-DP, rounded up."""
+    _check_mu(mu)
+    delta = check_delta(delta)
+    if delta_of(mu, 0.0) <= delta:
+        return 0.0
+    enough = 1.0
+    while delta_of(mu, enough) > delta:
+        enough *= 2
+    return _bisect(enough, 0.0, lambda epsilon: delta_of(mu, epsilon) <= delta)
+
+
+def mu_of(epsilon: float, delta: float) -> float:
+    """The largest mu that (epsilon, delta) allows, rounded down: `delta_of(mu, epsilon) <= delta` holds in floats."""
+    epsilon, delta = check_epsilon(epsilon), check_delta(delta)
+    too_much = 1.0
+    while delta_of(too_much, epsilon) <= delta:
+        too_much *= 2
+    mu = _bisect(0.0, too_much, lambda mu: delta_of(mu, epsilon) <= delta)
+    if not (mu > 0 and math.isfinite(1 / mu)):
+        raise BudgetError(f"epsilon = {epsilon:g} with delta = {delta:g} is too small for any noise: raise one of them")
+    return mu
+
+
+def noise_multiplier(epsilon: float, delta: float) -> float:
+    """sigma / sensitivity that makes one Gaussian release (epsilon, delta)-DP."""
+    return 1 / mu_of(epsilon, delta)
+
+
+def compose(*mus: float) -> float:
+    """mu of several Gaussian releases together, adaptive or not: exact.
+
+    >>> compose(3.0, 4.0)
+    5.0
+    """
+    for mu in mus:
+        _check_mu(mu)
+    return math.hypot(*mus)
+
+
+# --- the discrete sampler --------------------------------------------------------------------------------------------
+
+
+def total_variation(coordinates: int, sigma: float) -> float:
+    """Upper bound on the distance between a discrete Gaussian vector and a rounded continuous one.
+
+    p is the discrete Gaussian on the integers, q the continuous one rounded to the nearest integer, both of scale
+    sigma; g is the normal density, so p = g / Z with Z = sum of g over the integers, and Z >= 1 (Poisson summation).
+
+    Any sigma. q(x) is the mean of g(x + u) over |u| <= 1/2. By Jensen log q(x) >= mean of log g(x + u) =
+    log g(x) - 1/(24 sigma^2), so p <= e^a q with a = 1/(24 sigma^2). For D independent coordinates p <= e^(Da) q, and
+    TV = sum of (p - q)+ <= 1 - e^(-Da) <= D / (24 sigma^2).
+
+    sigma >= 4. Let w = q / g. The discrete Gaussian has a sub-Gaussian moment generating function (Canonne, Kamath,
+    Steinke 2020), so E_p w^2 <= E e^(uv/sigma^2) over u, v uniform on [-1/2, 1/2], which is at most
+    1 + cosh(1/(4 sigma^2)) / (288 sigma^4). As q/p = Z w has mean 1 under p and is at least e^-a,
+    KL(p || q) <= e^(2a)/2 (Z^2 E_p w^2 - 1). KL adds up over coordinates and Pinsker gives TV <= sqrt(D KL / 2),
+    which is below 0.0296 sqrt(D) / sigma^2 for sigma >= 4 (Z - 1 < 1e-136 there). We use 0.03.
+    """
+    if coordinates < 0:
+        raise BudgetError(f"coordinates is {coordinates}: write 0 or more")
+    if not (math.isfinite(sigma) and sigma > 0):
+        raise BudgetError(f"sigma is {sigma}: write a finite number above 0")
+    if coordinates == 0:
+        return 0.0
+    unscaled = 0.03 * math.sqrt(coordinates) if sigma >= 4 else coordinates / 24
+    return min(1.0, unscaled / sigma / sigma)
+
+
+def discrete_delta(epsilon: float, coordinates: int, sigma: float) -> float:
+    """What the discrete sampler adds to delta: (1 + e^epsilon) TV, with `total_variation` as TV.
+
+    A rounded continuous Gaussian Q is post-processing of the continuous one, hence (epsilon, delta)-DP. For the
+    discrete P within TV of it: P(S) <= Q(S) + TV <= e^epsilon Q'(S) + delta + TV
+    <= e^epsilon P'(S) + delta + (1 + e^epsilon) TV. `sigma` is in units of the integer grid.
+
+    >>> discrete_delta(1.0, coordinates=100_000, sigma=3.731 * 2 * 2**20) < 1e-12
+    True
+    """
+    epsilon = check_epsilon(epsilon)
+    tv = total_variation(coordinates, sigma)
+    if tv == 0:
+        return 0.0
+    exponent = epsilon + math.log(tv)  # e^epsilon alone overflows above 709
+    return 1.0 if exponent >= 0 else min(1.0, tv + math.exp(exponent))
+
+
+# --- what it means ---------------------------------------------------------------------------------------------------
+
+
+class AttackerOdds(NamedTuple):
+    """What an attacker who knows everything else can still learn about one unit, from a 50:50 prior."""
+
+    accuracy: float  # share of right guesses of the best possible test: Phi(mu / 2)
+    posterior: float  # belief after the release is at most this, outside a failure of probability about delta
+
+
+def attacker_odds(epsilon: float, delta: float, mu: float | None = None) -> AttackerOdds:
+    """Odds for the card. `mu` is what was really spent, when it is known; else all that (epsilon, delta) allows.
+
+    >>> [round(odds, 2) for odds in attacker_odds(1.0, 1e-5)]
+    [0.55, 0.73]
+    """
+    epsilon, delta = check_epsilon(epsilon), check_delta(delta)
+    mu = mu_of(epsilon, delta) if mu is None else _check_mu(mu)
+    return AttackerOdds(accuracy=math.erfc(-mu / 2 / math.sqrt(2)) / 2, posterior=1 / (1 + math.exp(-epsilon)))
+
+
+@final
+@dataclass(frozen=True)
+class Unit:
+    """What is protected: one row, or one person with at most `max_rows` rows.
+
+    >>> Unit.parse("person:patient_id,5").sensitivity(norm_bound=1.0, diameter=2.0)
+    10.0
+    """
+
+    person: str | None = None  # the column that names the person; None: every row is its own unit
+    max_rows: int = 1
+    neighbours: Neighbours = "replace"
+
+    def __post_init__(self) -> None:
+        if self.neighbours not in get_args(Neighbours):
+            raise BudgetError(f"neighbours is {self.neighbours!r}: write 'replace' or 'add-remove'")
+        if not isinstance(self.max_rows, int) or isinstance(self.max_rows, bool) or self.max_rows < 1:
+            raise BudgetError(f"a person has at most {self.max_rows!r} rows: write a whole number of 1 or more")
+        if self.person is None and self.max_rows != 1:
+            raise BudgetError("max_rows needs a person column: write the unit as 'person:COLUMN,ROWS'")
+        if self.person is not None and (not isinstance(self.person, str) or not self.person):
+            raise BudgetError("the person column has no name: write the unit as 'person:COLUMN,ROWS'")
+
+    @classmethod
+    def parse(cls, text: str, neighbours: str = "replace") -> "Unit":
+        """Read `row` or `person:COLUMN,ROWS`."""
+        if text == "row":
+            return cls(neighbours=neighbours)  # type: ignore[arg-type]  # checked above
+        kind, _, rest = text.partition(":")
+        person, _, max_rows = rest.rpartition(",")
+        if kind != "person" or not person.strip() or not max_rows.strip().isdecimal():
+            raise BudgetError(
+                f"unit is {text!r}: write 'row' or 'person:COLUMN,ROWS', for example 'person:patient_id,5'"
+            )
+        return cls(person.strip(), int(max_rows), neighbours)  # type: ignore[arg-type]
+
+    def sensitivity(self, norm_bound: float, diameter: float) -> float:
+        """How far one unit can move the sum of phi, given sup|phi| = norm_bound and sup|phi - phi'| = diameter.
+
+        A replaced person may have another number of rows, and an absent row contributes 0: hence max(diameter, norm).
+        """
+        for name, value in (("norm_bound", norm_bound), ("diameter", diameter)):
+            if not (math.isfinite(value) and value >= 0):
+                raise BudgetError(f"{name} is {value}: a feature map needs a finite bound of 0 or more")
+        if self.neighbours == "add-remove":
+            return self.max_rows * norm_bound
+        return diameter if self.person is None else self.max_rows * max(diameter, norm_bound)
+
+    @property
+    def rows_public(self) -> bool:
+        """Is the number of rows the same in neighbouring tables, and therefore public?"""
+        return self.person is None and self.neighbours == "replace"
+
+    def describe(self) -> str:
+        """One sentence for the card."""
+        if self.person is None:
+            who = "one row"
+        else:
+            rows = "1 row" if self.max_rows == 1 else f"{self.max_rows} rows"
+            who = f"one person (all rows with the same '{self.person}', at most {rows} of them used)"
+        what = "replaced by any other" if self.neighbours == "replace" else "added or removed"
+        count = "public" if self.rows_public else "protected"
+        return f"Protected: {who}, {what}. The number of rows is {count}."
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, fields: dict[str, Any]) -> "Unit":
+        if set(fields) != {"person", "max_rows", "neighbours"}:
+            raise BudgetError("a unit has exactly the fields person, max_rows and neighbours")
+        return cls(**fields)
+
+
+def _number(name: str, value: object, advice: str) -> float:
+    if isinstance(value, bool | str | bytes):
+        raise BudgetError(f"{name} is {value!r}: {advice}")
+    try:
+        return float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        raise BudgetError(f"{name} is {value!r}: {advice}") from None
+
+
+def _check_mu(mu: float) -> float:
+    if not (math.isfinite(mu) and mu >= 0):
+        raise BudgetError(f"mu is {mu}: write a finite number of 0 or more")
+    return mu
+
+
+def _bisect(good: float, bad: float, holds: Callable[[float], bool]) -> float:
+    """The last float, coming from `good`, for which `holds` is true."""
+    while True:
+        middle = (good + bad) / 2
+        if middle in (good, bad):
+            return good
+        if holds(middle):
+            good = middle
+        else:
+            bad = middle

@@ -1,0 +1,25 @@
+"""A noise source that gives no privacy at all: reproducible, for tests. `verify` refuses its name."""
+
+from collections.abc import Callable
+from typing import final
+
+import torch
+
+from dpmerf.private.noise import NoiseSource
+
+
+@final
+class FixedNoise(NoiseSource):
+    """A rounded Gaussian from a seed; every call draws the same noise again."""
+
+    name = "TEST-ONLY fixed noise"
+
+    def __init__(self, seed: int = 0) -> None:
+        self.seed = seed
+
+    def add(self, sums: torch.Tensor, sigma: float, advance: Callable[[int], object] | None = None) -> torch.Tensor:
+        generator = torch.Generator().manual_seed(self.seed)
+        noise = torch.randn(sums.shape, generator=generator, dtype=torch.float64) * sigma
+        if advance is not None:
+            advance(sums.numel())
+        return sums + noise.round().to(torch.int64)
