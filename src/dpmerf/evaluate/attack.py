@@ -14,8 +14,8 @@ import numpy as np
 
 from dpmerf.budget import check_delta, check_epsilon, epsilon_of
 from dpmerf.errors import DpmerfError
-from dpmerf.evaluate.progress import Step, silent
 from dpmerf.evaluate.results import MembershipGame, NearestRecord
+from dpmerf.evaluate.steps import Step, silent
 from dpmerf.evaluate.views import Rows
 
 Play = Callable[[bool, int], float]  # (is the row in?, trial) -> the attacker's score; higher says "in"

@@ -6,8 +6,8 @@ import numpy as np
 
 from dpmerf.evaluate.association import association
 from dpmerf.evaluate.marginals import marginals, total_variation
-from dpmerf.evaluate.progress import Step, silent
 from dpmerf.evaluate.results import ColumnError, Fidelity
+from dpmerf.evaluate.steps import Step, silent
 from dpmerf.evaluate.subgroups import worst_subgroups
 from dpmerf.evaluate.twosample import detection, kernel_distance
 from dpmerf.evaluate.utility import TableUtility

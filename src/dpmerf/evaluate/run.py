@@ -7,9 +7,9 @@ import pyarrow as pa
 from dpmerf.evaluate.attack import nearest_record
 from dpmerf.evaluate.classifiers import Makers, require_sklearn, table_classifiers, table_regressors
 from dpmerf.evaluate.fidelity import STEPS, fidelity
-from dpmerf.evaluate.progress import bar
 from dpmerf.evaluate.results import Evaluation
-from dpmerf.evaluate.utility import REPEATS, TableUtility, table_utility
+from dpmerf.evaluate.steps import bar
+from dpmerf.evaluate.utility import TableUtility, table_utility
 from dpmerf.evaluate.views import Rows
 from dpmerf.schema import Numeric, Schema
 
@@ -42,8 +42,7 @@ def evaluate(
     before = Rows.read(train, schema, "training table") if train is not None else None
     if label is not None and makers is None:
         makers = table_regressors() if isinstance(schema.columns[label], Numeric) else table_classifiers()
-    binary = label is not None and ours.coded(label).size == 2 and not ours.numeric(label)
-    steps = (2 + (REPEATS if binary else 1)) * len(makers or {}) + STEPS + 1
+    steps = 3 * len(makers or {}) + STEPS + 1
     most = QUICK_ROWS if quick else FULL_ROWS
     with bar(steps, quiet) as step:
         utility: TableUtility | None = None

@@ -1,4 +1,4 @@
-"""Progress: one bar over the steps of a long evaluation, or silence."""
+"""Steps: one progress bar over the steps of a long evaluation, or silence."""
 
 from __future__ import annotations
 

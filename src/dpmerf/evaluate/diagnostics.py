@@ -1,0 +1,183 @@
+"""Diagnostics from the release alone: no rows are read, nothing is spent, so the guarantee covers all of this."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+
+from dpmerf.generators.base import History
+from dpmerf.release import Measurement, Release
+
+
+@final
+@dataclass(frozen=True)
+class Fit:
+    """How well the generator meets the release. At the floor what is left is noise; far above it, it underfits."""
+
+    steps: tuple[int, ...]
+    loss: tuple[float, ...]
+    held_out: tuple[float, ...]
+    floor: float
+
+    @property
+    def ratio(self) -> float | None:
+        """Last loss ÷ noise floor."""
+        return self.loss[-1] / self.floor if self.loss and self.floor > 0 else None
+
+    @property
+    def verdict(self) -> str:
+        """One plain sentence."""
+        ratio = self.ratio
+        if ratio is None:
+            return "No training curve was stored with this model."
+        if ratio > 3:
+            return f"The loss ends at {ratio:.1f} times the noise floor: the generator underfits what was released."
+        if ratio > 1.3:
+            return f"The loss ends at {ratio:.2f} times the noise floor: close, with some structure not yet learned."
+        if ratio < 0.5:
+            return f"The loss ends at {ratio:.2f} times the noise floor: the generator follows some of the noise."
+        return f"The loss ends at {ratio:.2f} times the noise floor: the generator fits all that was released."
+
+
+@final
+@dataclass(frozen=True)
+class Signal:
+    """One block of the release: how far what was measured stands above its noise."""
+
+    stage: str
+    block: str
+    coordinates: int
+    noise: float  # standard deviation of one coordinate, in rows
+    signal_to_noise: float  # √(signal energy ÷ noise energy); below 1 the noise dominates
+
+
+@final
+@dataclass(frozen=True)
+class CountError:
+    """The predicted error of one column's counts, before and after any data: it follows from the plan."""
+
+    column: str
+    cells: int
+    noise: float | None  # standard deviation of one count, in rows; None: the column has no counts of its own
+    share: float | None  # the same as a share of all rows
+    total_variation: float | None  # expected total variation of the noisy one-way table
+
+
+def fit(history: History) -> Fit:
+    """What training noted, judged against the noise that is known to be in the release."""
+    return Fit(tuple(history.steps), tuple(history.loss), tuple(history.held_out), history.floor)
+
+
+def signals(release: Release) -> list[Signal]:
+    """Signal to noise of every block. The noise energy is known, so the signal's is what is left."""
+    found = []
+    for stage in release.plan.stages:
+        for m in release.measurements(stage):
+            noise = m.values.numel() * m.sigma**2
+            energy = max(0.0, float((m.values**2).sum()) - noise)
+            ratio = math.sqrt(energy / noise) if noise > 0 else math.inf
+            found.append(Signal(stage.name, m.block.name, m.values.numel(), m.sigma, ratio))
+    return found
+
+
+def count_errors(release: Release) -> list[CountError]:
+    """Each column's one-way counts, from every table that holds the column, weighted by precision."""
+    precision = dict.fromkeys(release.plan.schema.learned, 0.0)
+    cells = dict.fromkeys(release.plan.schema.learned, 0)
+    for stage in release.plan.stages:
+        for m in release.measurements(stage):
+            if m.block.dense is not None:
+                continue
+            for variable in m.block.cells:
+                name, _, suffix = variable.name.partition("#")
+                if name not in precision or suffix in ("null", "label"):
+                    continue
+                size = _bins(release, name, variable.size)
+                variance = m.sigma**2 * m.block.size / variable.size * (variable.size / size)
+                precision[name] += 1 / variance
+                cells[name] = size
+    rows = release.rows_estimate
+    found = []
+    for name, weight in precision.items():
+        if weight == 0:
+            found.append(CountError(name, 0, None, None, None))
+            continue
+        sigma = 1 / math.sqrt(weight)
+        tv = cells[name] * sigma * math.sqrt(2 / math.pi) / (2 * rows)
+        found.append(CountError(name, cells[name], sigma, sigma / rows, min(1.0, tv)))
+    return found
+
+
+@final
+@dataclass(frozen=True)
+class NoisyCounts:
+    """A column's one-way shares as released, with the standard deviation of each share."""
+
+    shares: np.ndarray  # (cells,), may be negative
+    noise: np.ndarray  # (cells,)
+
+
+def one_way(release: Release, bins: int) -> dict[str, NoisyCounts]:
+    """The released one-way table of each column that has one, in `bins` equal parts of a numeric column's axis.
+
+    Null is the last cell. Taken from the histograms, or summed out of the first table that holds the column.
+    """
+    found: dict[str, NoisyCounts] = {}
+    rows = release.rows_estimate
+    schema = release.plan.schema
+    for stage in release.plan.stages:
+        for m in release.measurements(stage):
+            for place, variable in enumerate(m.block.cells):
+                name, _, suffix = variable.name.partition("#")
+                if (
+                    m.block.dense is not None
+                    or name in found
+                    or name not in schema.learned
+                    or suffix in ("null", "label")
+                ):
+                    continue
+                counts, sigma = _sum_out(m, place)
+                spread = _spread(release, name, suffix, variable.size, bins)
+                if spread is not None:
+                    noise = sigma * np.sqrt((spread**2).sum(0))
+                    found[name] = NoisyCounts(counts @ spread / rows, noise / rows)
+    return found
+
+
+def _bins(release: Release, name: str, size: int) -> int:
+    """How many cells the column is reported in: its bins where the release cut some."""
+    return release.binning.columns[name].size if release.binning is not None else size
+
+
+def _sum_out(m: Measurement, keep: int) -> tuple[np.ndarray, float]:
+    """Counts of one variable of a table, and their standard deviation."""
+    shape = [v.size for v in m.block.cells]
+    table = m.values.reshape(shape).numpy()
+    others = tuple(i for i in range(len(shape)) if i != keep)
+    return table.sum(axis=others), m.sigma * math.sqrt(m.block.size / shape[keep])
+
+
+def _spread(release: Release, name: str, suffix: str, size: int, bins: int) -> np.ndarray | None:
+    """(size, cells): which part of each released cell falls into which cell of the picture."""
+    if name not in release.codec.axes:
+        return np.eye(size) if suffix in ("", "fine") else None
+    if suffix != "fine":
+        return None
+    fine = release.plan.histograms.grid(release.codec).numeric[name]
+    nullable = release.plan.schema.columns[name].nullable
+    low = fine.axis.unit(fine.axis.low + fine.edges[:-1] * fine.step)
+    high = fine.axis.unit(fine.axis.low + (fine.edges[1:] - 1) * fine.step)
+    spread = np.zeros((size, bins + nullable))
+    for i, (a, b) in enumerate(zip(low, high, strict=True)):
+        first, last = (min(bins - 1, int(x * bins)) for x in (a, b))
+        if first == last:
+            spread[i, first] = 1.0
+            continue
+        edges = np.clip(np.arange(first, last + 2) / bins, a, b)
+        spread[i, first : last + 1] = np.diff(edges) / (b - a)
+    if nullable:
+        spread[-1, -1] = 1.0
+    return spread
