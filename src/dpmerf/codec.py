@@ -171,6 +171,30 @@ class Codec:
                 codes[name] = torch.from_numpy(_code(array, column))
         return self.with_label(Batch(torch.from_numpy(numbers), codes))
 
+    def row(self, values: dict[str, object]) -> Batch:
+        """One encoded row from Python values (text is read as in a CSV); columns not named are null.
+
+        For values that a person types, not for data: refuses what the schema does not list or bound.
+        """
+        for name, value in values.items():
+            if name not in self.schema.learned:
+                raise SchemaError(f"'{name}' is not a learned column. Choose from: {', '.join(self.schema.learned)}")
+            if not self._declared(name, value):
+                raise SchemaError(f"column '{name}' cannot be {value!r}: the schema does not declare that value")
+        cells_of = {name: pa.array([values.get(name)]) for name in self.schema.learned}
+        return self.encode(pa.table(cells_of))
+
+    def _declared(self, name: str, value: object) -> bool:
+        column, array = self.schema.columns[name], pa.array([value])
+        if value is None:
+            return column.nullable
+        if isinstance(column, Numeric):
+            number = float(_READERS[column.kind](array)[0])
+            return self.axes[name].low <= number <= self.axes[name].high
+        if isinstance(column, Category):
+            return int(cells.codes(array, column.levels)[0]) >= 0
+        return not math.isnan(float(cells.flags(array)[0]))
+
     def with_label(self, batch: Batch) -> Batch:
         """Add the bins of a numeric label, which are a function of the number itself."""
         label, name = self.label, self.schema.label

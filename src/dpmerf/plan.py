@@ -111,14 +111,18 @@ class Plan:
     @cached_property
     def discrete_delta(self) -> float:
         """Upper bound on what the discrete sampler adds to δ, at the least noise this budget could mean."""
-        prices = self._prices(mu_of(self.epsilon, self.delta))
-        added = sum(discrete_delta(self.epsilon, p.coordinates, p.sigma) for p in prices)
+        added = self.discrete_delta_at(self.epsilon)
         if added > self.delta / 10:
             raise PlanError(
                 f"the discrete sampler alone would add {added:.1e} to delta = {self.delta:g}: "
                 "raise delta or lower epsilon"
             )
         return added
+
+    def discrete_delta_at(self, epsilon: float) -> float:
+        """The same at another ε: a ledger's limit, at which its entries add up."""
+        prices = self._prices(mu_of(self.epsilon, self.delta))
+        return sum(discrete_delta(epsilon, p.coordinates, p.sigma) for p in prices)
 
     @cached_property
     def prices(self) -> tuple[Price, ...]:

@@ -121,6 +121,10 @@ class Release:
 
     def save(self, path: str | Path) -> None:
         """Write the folder in one step: it appears whole or not at all."""
+        write_folder(path, self.files())
+
+    def files(self) -> dict[str, bytes]:
+        """The artefact as named files."""
         tensors = save_tensors({name: t.contiguous() for name, t in self.sums.items()})
         document = {
             "format": FORMAT,
@@ -136,7 +140,7 @@ class Release:
         }
         document["hash"] = digest(document)
         text = json.dumps(document, indent=1, ensure_ascii=False) + "\n"
-        write_folder(path, {DOCUMENT: text.encode(), TENSORS: tensors, CARD: self.card().encode()})
+        return {DOCUMENT: text.encode(), TENSORS: tensors, CARD: self.card().encode()}
 
     @staticmethod
     def load(path: str | Path) -> Release:

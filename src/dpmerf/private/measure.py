@@ -43,7 +43,7 @@ def measure(
     rows.require(_columns(plan))
     noise = noise or OpenDPGaussian()
     if ledger is not None:
-        ledger.spend(plan.hash, f"release ({plan.preset})", plan.mu, plan.discrete_delta)
+        ledger.spend(plan.hash, f"release ({plan.preset})", plan.mu, plan.discrete_delta_at(ledger.epsilon))
     summer = summer or sum_locally
     sums: dict[str, Tensor] = {}
     count: int | None = None

@@ -1,0 +1,152 @@
+"""The one-call API: a table in, a synthetic table out. Joins the locked room to what comes after it."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, final
+
+import narwhals as nw
+import pyarrow as pa
+
+from dpmerf.budget import Unit
+from dpmerf.errors import TrainError
+from dpmerf.model import Model
+from dpmerf.plan import Plan
+from dpmerf.presets import make_plan
+from dpmerf.private.ledger import Ledger
+from dpmerf.private.measure import measure
+from dpmerf.private.rows import Rows, open_rows
+from dpmerf.progress import SILENT, Bars
+from dpmerf.release import Release
+from dpmerf.schema import Schema
+from dpmerf.train import train
+
+UNSET = "unset"  # a label argument that was not given: the schema's own label holds
+
+
+def release(data: Any, plan: Plan, *, ledger: Ledger | str | os.PathLike[str] | None = None, bars: Bars = SILENT) -> Release:
+    """The only private step. `ledger` is a ledger or its file; a missing file is opened with the plan's own budget."""
+    return measure(data, plan, ledger=open_ledger(ledger, plan), bars=bars)
+
+
+def open_ledger(ledger: Ledger | str | os.PathLike[str] | None, plan: Plan) -> Ledger | None:
+    """A ledger from its file; a missing file becomes one that allows this plan once."""
+    if ledger is None or isinstance(ledger, Ledger):
+        return ledger
+    return Ledger.load(ledger) if os.path.exists(ledger) else Ledger.open(ledger, plan.epsilon, plan.delta)
+
+
+def synthesize(
+    data: Any,
+    schema: Schema | str | os.PathLike[str],
+    *,
+    epsilon: float,
+    delta: float | None = None,
+    label: str | None = UNSET,
+    n: int | None = None,
+    rows: int | None = None,
+    unit: Unit | str = "row",
+    neighbours: str = "replace",
+    preset: str = "default",
+    balanced: bool = False,
+    seed: int = 0,
+    ledger: Ledger | str | os.PathLike[str] | None = None,
+    progress: bool = False,
+) -> Any:
+    """Synthetic rows in the kind of table that came in (pandas, Polars or Arrow; a path gives Arrow)."""
+    tool = Synthesizer(
+        epsilon=epsilon,
+        delta=delta,
+        rows=rows,
+        unit=unit,
+        neighbours=neighbours,
+        preset=preset,
+        balanced=balanced,
+        seed=seed,
+        ledger=ledger,
+        progress=progress,
+    )
+    return tool.fit(data, schema, label).sample(n)
+
+
+@final
+class Synthesizer:
+    """The scikit-learn shape: settings, then `fit`, which returns a fitted thing that samples.
+
+    >>> Synthesizer(epsilon=1.0).epsilon
+    1.0
+    """
+
+    def __init__(
+        self,
+        epsilon: float,
+        delta: float | None = None,
+        *,
+        rows: int | None = None,
+        unit: Unit | str = "row",
+        neighbours: str = "replace",
+        preset: str = "default",
+        balanced: bool = False,
+        seed: int = 0,
+        ledger: Ledger | str | os.PathLike[str] | None = None,
+        progress: bool = False,
+    ) -> None:
+        self.epsilon, self.delta, self.rows = epsilon, delta, rows
+        self.unit = unit if isinstance(unit, Unit) else Unit.parse(unit, neighbours)
+        self.preset, self.balanced, self.seed, self.ledger = preset, balanced, seed, ledger
+        self.progress = progress
+
+    def fit(self, data: Any, schema: Schema | str | os.PathLike[str], label: str | None = UNSET) -> Fitted:
+        declared = schema if isinstance(schema, Schema) else Schema.load(schema)
+        if label != UNSET:
+            declared = declared.with_label(label)
+        bars = Bars(self.progress)
+        source = open_rows(data)
+        plan = make_plan(
+            declared,
+            self.epsilon,
+            self.delta,
+            rows=self.rows if self.rows is not None else public_rows(source, self.unit),
+            unit=self.unit,
+            preset=self.preset,
+            balanced=self.balanced,
+        )
+        noisy = release(source, plan, ledger=self.ledger, bars=bars)
+        return Fitted(train(noisy, seed=self.seed, bars=bars), _kind_of(data))
+
+
+@final
+class Fitted:
+    """A model that gives rows in the kind of table it was fitted on."""
+
+    def __init__(self, model: Model, kind: str) -> None:
+        self.model = model
+        self._kind = kind
+
+    @property
+    def release(self) -> Release:
+        return self.model.release
+
+    def sample(self, n: int | None = None, given: dict[str, Any] | None = None, seed: int | None = None) -> Any:
+        """n rows, as many as the data had (or is estimated to have) by default."""
+        if n is not None and n < 1:
+            raise TrainError(f"n is {n}: ask for 1 row or more")
+        table = self.model.sample(n or round(self.release.rows_estimate), given, seed)
+        return table if self._kind == "pyarrow" else nw.from_arrow(table, backend=self._kind).to_native()
+
+
+def public_rows(rows: Rows, unit: Unit) -> int | None:
+    """The number of rows, only where the unit of privacy makes it public; None otherwise."""
+    if not unit.rows_public:
+        return None
+    if rows.stored_count is not None:
+        return max(rows.stored_count, 1)
+    first = [next(iter(rows.fields))]
+    return max(sum(batch.num_rows for batch in rows.batches(first)), 1)
+
+
+def _kind_of(data: Any) -> str:
+    if isinstance(data, str | os.PathLike | pa.Table | pa.RecordBatch | Rows):
+        return "pyarrow"
+    kind = nw.from_native(data).implementation.value
+    return kind if kind in ("pandas", "polars") else "pyarrow"

@@ -1,0 +1,1 @@
+"""Generators: models that are trained on a release alone and draw encoded rows."""

@@ -1,0 +1,77 @@
+"""Generator: what training makes and sampling uses."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, final
+
+import torch
+from torch import Tensor
+
+from dpmerf.codec import Batch
+from dpmerf.release import Release
+
+
+@final
+@dataclass(frozen=True)
+class State:
+    """A generator as plain data: JSON and tensors, never pickle."""
+
+    settings: dict[str, Any]
+    tensors: dict[str, Tensor]
+
+
+@final
+@dataclass(frozen=True)
+class History:
+    """How training went, judged by the release alone."""
+
+    floor: float  # the loss that the noise alone would cause in a perfect generator
+    steps: list[int] = field(default_factory=list)
+    loss: list[float] = field(default_factory=list)
+    held_out: list[float] = field(default_factory=list)  # the same loss on features kept back; empty: none are
+
+    def note(self, step: int, loss: float, held_out: float | None = None) -> None:
+        self.steps.append(step)
+        self.loss.append(loss)
+        if held_out is not None:
+            self.held_out.append(held_out)
+
+    def to_json(self) -> dict[str, Any]:
+        return {"floor": self.floor, "steps": self.steps, "loss": self.loss, "held_out": self.held_out}
+
+    @staticmethod
+    def from_json(data: dict[str, Any]) -> History:
+        return History(data["floor"], data["steps"], data["loss"], data["held_out"])
+
+
+@final
+@dataclass(frozen=True)
+class Given:
+    """Columns to hold fixed, and one encoded row that holds their values."""
+
+    names: frozenset[str]
+    row: Batch
+
+
+class Generator(ABC):
+    """Draws encoded rows. Holds nothing but what follows from the release."""
+
+    kind: ClassVar[str]
+
+    @abstractmethod
+    def draw(self, n: int, given: Given | None, rng: torch.Generator) -> Batch:
+        """n encoded rows; the given columns among `conditions` hold their given value."""
+
+    @property
+    @abstractmethod
+    def conditions(self) -> frozenset[str]:
+        """Columns that `draw` can fix. Others are met by rejection."""
+
+    @abstractmethod
+    def state(self) -> State: ...
+
+    @classmethod
+    @abstractmethod
+    def from_state(cls, release: Release, state: State) -> Generator: ...

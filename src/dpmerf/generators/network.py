@@ -1,0 +1,284 @@
+"""Network: the paper's conditional generator, trained to match a mean embedding (eqs. 6, 12 and 15).
+
+Latent noise and the label's one-hot go through two hidden layers to one sigmoid per number and one softmax per
+discrete variable. The softmaxes make the generator's side of every table exact in expectation.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar, final
+
+import torch
+from torch import Tensor, nn
+
+from dpmerf.codec import Batch, Variable
+from dpmerf.errors import ArtefactError, TrainError
+from dpmerf.features.fourier import Fourier
+from dpmerf.generators.base import Generator, Given, History, State
+from dpmerf.grid import to_simplex
+from dpmerf.progress import SILENT, Bars
+from dpmerf.recipes import Embedding
+from dpmerf.release import Release
+
+LATENT = 10
+STEPS = 2_000
+BATCH = 500  # rows per step, at least BATCH_PER_CLASS of each class
+BATCH_PER_CLASS = 60
+RATE = 1e-2
+HELD_OUT = 0.05  # of the Fourier frequencies
+CHECK_EVERY = 100
+PATIENCE = 6  # checks without a better held-out error, after half of the steps, that end training
+AVERAGED = 0.25  # the last part of the steps, whose weights are averaged
+
+
+@final
+@dataclass(frozen=True)
+class Target:
+    """The released embedding, class by class, as means."""
+
+    shares: Tensor  # (C,) label frequencies
+    weight: Tensor  # (C,) how much a class counts: 1 where signal dominates, less where noise does
+    fourier: Tensor | None  # (C, D)
+    tables: list[tuple[Variable, Tensor]]  # variable, (C, K)
+    sigma: Tensor  # (C,) noise of one mean of a Fourier feature
+    table_sigma: Tensor  # (C,) noise of one frequency
+
+    @property
+    def classes(self) -> int:
+        return len(self.shares)
+
+
+@final
+class Network(Generator):
+    """A trained conditional generator."""
+
+    kind: ClassVar[str] = "network"
+
+    def __init__(self, release: Release, body: nn.Module, shares: Tensor) -> None:
+        self._release = release
+        self._body = body.eval()
+        self._shares = shares
+        self._recipe = _recipe(release)
+
+    @property
+    def conditions(self) -> frozenset[str]:
+        label = self._release.codec.label
+        return frozenset({label.name} & set(self._release.plan.schema.learned) if label else ())
+
+    @torch.no_grad()
+    def draw(self, n: int, given: Given | None, rng: torch.Generator) -> Batch:
+        codec, label = self._release.codec, self._release.codec.label
+        classes = len(self._shares)
+        if given and label and label.name in given.names:
+            labels = given.row.codes[label.name].expand(n)
+        else:
+            labels = torch.multinomial(self._shares, n, replacement=True, generator=rng)
+        device = next(self._body.parameters()).device
+        latent = torch.randn(n, LATENT, generator=rng)
+        numbers, tables = self._heads(self._body(_inputs(latent, labels, classes).to(device)))
+        codes = {
+            v.name: torch.multinomial(p.cpu(), 1, generator=rng).flatten()
+            for v, p in zip(self._recipe.onehots(codec), tables, strict=True)
+        }
+        if label is not None and label.name == self._release.plan.schema.label:
+            codes[label.name] = labels
+        return codec.with_label(Batch(numbers.double().cpu(), codes))
+
+    def _heads(self, out: Tensor) -> tuple[Tensor, list[Tensor]]:
+        return heads(out, len(self._release.codec.numeric), self._recipe.onehots(self._release.codec))
+
+    def state(self) -> State:
+        tensors = {f"body.{k}": v.cpu() for k, v in self._body.state_dict().items()}
+        return State({}, {**tensors, "shares": self._shares})
+
+    @classmethod
+    def from_state(cls, release: Release, state: State) -> Network:
+        body = build(release)
+        try:
+            body.load_state_dict(
+                {k.removeprefix("body."): v for k, v in state.tensors.items() if k.startswith("body.")}
+            )
+        except RuntimeError:
+            raise ArtefactError("the model's weights do not fit its release: it is damaged") from None
+        return cls(release, body, state.tensors["shares"])
+
+    @staticmethod
+    def fit(
+        release: Release,
+        seed: int,
+        *,
+        device: str = "cpu",
+        steps: int = STEPS,
+        bars: Bars = SILENT,
+    ) -> tuple[Network, History]:
+        """Minimise the noise-weighted distance between the released and the generated embedding."""
+        if steps < 1:
+            raise TrainError(f"steps is {steps}: write 1 or more")
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            body = build(release).to(device)
+        rng = torch.Generator().manual_seed(seed)
+        target, recipe = targets(release), _recipe(release)
+        fourier = recipe.fourier(release.codec)
+        train_on, held = _split(fourier, rng)
+        loss_of = _Loss(release, target, recipe, device)
+        average = torch.optim.swa_utils.AveragedModel(body)
+        optimiser = torch.optim.Adam(body.parameters(), lr=RATE)
+        schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, steps, eta_min=RATE * 0.01)
+        history = History(floor=loss_of.floor(train_on))
+        per_class = max(BATCH // target.classes, BATCH_PER_CLASS)
+        best, waited = math.inf, 0
+        with bars.task("training", total=steps, counted="steps") as advance:
+            for step in range(1, steps + 1):
+                body.train()
+                optimiser.zero_grad()
+                loss_of(body, per_class, train_on, rng).backward()  # type: ignore[no-untyped-call]
+                optimiser.step()
+                schedule.step()
+                if step > steps * (1 - AVERAGED):
+                    average.update_parameters(body)
+                advance(1)
+                if step % CHECK_EVERY == 0 or step == steps:
+                    with torch.no_grad():
+                        seen = float(loss_of(body, 4 * per_class, train_on, rng))
+                        unseen = float(loss_of(body, 4 * per_class, held, rng)) if held is not None else seen
+                    history.note(step, seen, unseen if held is not None else None)
+                    best, waited = (unseen, 0) if unseen < best * 0.999 else (best, waited + 1)
+                    if step > steps // 2 and waited >= PATIENCE and step > steps * (1 - AVERAGED):
+                        break
+        final_body = average.module
+        _refresh_norms(final_body, target.classes, rng, device)
+        return Network(release, final_body.cpu(), target.shares), history
+
+
+@final
+class _Loss:
+    """Σ_c weight_c · (‖Fourier difference‖² + mean over tables of ‖difference‖²)."""
+
+    def __init__(self, release: Release, target: Target, recipe: Embedding, device: str) -> None:
+        self._target, self._device = target, device
+        self._numeric = len(release.codec.numeric)
+        self._onehots = recipe.onehots(release.codec)
+        fourier = recipe.fourier(release.codec)
+        self._frequencies = None if fourier is None else fourier.frequencies.float().to(device)
+        self._fourier = None if target.fourier is None else target.fourier.float().to(device)
+        self._tables = [t.float().to(device) for _, t in target.tables]
+        self._weight = target.weight.float().to(device)
+
+    def __call__(self, body: nn.Module, per_class: int, pairs: Tensor | None, rng: torch.Generator) -> Tensor:
+        classes = self._target.classes
+        labels = torch.arange(classes).repeat_interleave(per_class)
+        latent = torch.randn(len(labels), LATENT, generator=rng)
+        out = body(_inputs(latent, labels, classes).to(self._device))
+        numbers, tables = heads(out, self._numeric, self._onehots)
+        loss = torch.zeros(classes, device=self._device)
+        if self._fourier is not None and self._frequencies is not None and pairs is not None:
+            m = self._frequencies.shape[1]
+            angles = numbers @ self._frequencies[:, pairs]  # (n, chosen)
+            waves = torch.cat([angles.cos(), angles.sin()], dim=1) / math.sqrt(m)
+            means = waves.view(classes, per_class, -1).mean(dim=1)  # classes are contiguous: no outer product
+            chosen = torch.cat([pairs, pairs + m])
+            loss = loss + (means - self._fourier[:, chosen]).square().sum(dim=1) * (m / len(pairs))
+        for probabilities, wanted in zip(tables, self._tables, strict=True):
+            means = probabilities.view(classes, per_class, -1).mean(dim=1)
+            loss = loss + (means - wanted).square().sum(dim=1) / len(self._tables)
+        return (self._weight * loss).sum()
+
+    def floor(self, pairs: Tensor | None) -> float:
+        """E of the loss when the generator is perfect: what the noise alone leaves."""
+        t = self._target
+        noise = torch.zeros(t.classes, dtype=torch.float64)
+        if t.fourier is not None and pairs is not None:
+            noise += t.fourier.shape[1] * t.sigma.square()
+        cells = sum(table.shape[1] for _, table in t.tables)
+        noise += cells * t.table_sigma.square() / max(len(t.tables), 1)
+        return float((t.weight * noise).sum())
+
+
+def targets(release: Release) -> Target:
+    """Class means and label frequencies from the release. Classes are weighted as in the paper's Algorithm 1."""
+    recipe, codec = _recipe(release), release.codec
+    label = codec.label if recipe.by_label else None
+    classes = label.size if label else 1
+    found = release.measurements(release.plan.stages[0])
+    rows = release.rows_estimate
+    counts = torch.full((classes,), rows / classes, dtype=torch.float64)
+    for m in found:
+        if m.block.dense is None and label and m.block.cells == (label,):
+            counts = to_simplex(m.values.flatten() / rows) * rows
+    counts = counts.clamp_min(1.0)
+    fourier: Tensor | None = None
+    sigma = table_sigma = torch.zeros(classes, dtype=torch.float64)
+    tables = []
+    for m in found:
+        names = [v for v in m.block.cells if label is None or v != label]
+        if m.block.dense is not None:
+            fourier = m.values.view(classes, -1) / counts[:, None]
+            sigma = m.sigma / counts
+        elif names:
+            by_class = m.values.view(*(v.size for v in m.block.cells))
+            if label is not None:
+                by_class = by_class.movedim(m.block.cells.index(label), 0)
+            tables.append((names[0], by_class.reshape(classes, -1) / counts[:, None]))
+            table_sigma = m.sigma / counts
+    noise = (fourier.shape[1] if fourier is not None else 0) * sigma.square() + table_sigma.square()
+    return Target(counts / counts.sum(), 1 / (1 + noise), fourier, tables, sigma, table_sigma)
+
+
+def build(release: Release) -> nn.Module:
+    """latent ++ one-hot label -> 4d -> 2d -> d, as in the paper, with a least width for narrow tables."""
+    recipe, codec = _recipe(release), release.codec
+    classes = codec.label.size if recipe.by_label and codec.label else 1
+    d = len(codec.numeric) + sum(v.size for v in recipe.onehots(codec))
+    first, second = max(4 * d, 100), max(2 * d, 100)
+    return nn.Sequential(
+        nn.Linear(LATENT + classes, first),
+        nn.BatchNorm1d(first),
+        nn.ReLU(),
+        nn.Linear(first, second),
+        nn.BatchNorm1d(second),
+        nn.ReLU(),
+        nn.Linear(second, d),
+    )
+
+
+def heads(out: Tensor, numeric: int, discrete: tuple[Variable, ...]) -> tuple[Tensor, list[Tensor]]:
+    """(n, d) -> numbers in [0, 1] and one row of probabilities per discrete variable."""
+    parts = out[:, numeric:].split([v.size for v in discrete], dim=1) if discrete else []
+    return torch.sigmoid(out[:, :numeric]), [torch.softmax(p, dim=1) for p in parts]
+
+
+def _inputs(latent: Tensor, labels: Tensor, classes: int) -> Tensor:
+    return torch.cat([latent, nn.functional.one_hot(labels, classes).to(latent.dtype)], dim=1)
+
+
+def _split(fourier: Fourier | None, rng: torch.Generator) -> tuple[Tensor | None, Tensor | None]:
+    """Frequencies for training, and a few kept back to judge by."""
+    if fourier is None:
+        return None, None
+    m = fourier.frequencies.shape[1]
+    order = torch.randperm(m, generator=rng)
+    held = int(m * HELD_OUT)
+    return order[held:], order[:held] if held else None
+
+
+def _refresh_norms(body: nn.Module, classes: int, rng: torch.Generator, device: str) -> None:
+    """Averaged weights need their own batch-norm statistics."""
+    for layer in body.modules():
+        if isinstance(layer, nn.BatchNorm1d):
+            layer.reset_running_stats()
+            layer.momentum = None
+    body.train()
+    with torch.no_grad():
+        for _ in range(20):
+            labels = torch.arange(classes).repeat_interleave(200)
+            body(_inputs(torch.randn(len(labels), LATENT, generator=rng), labels, classes).to(device))
+
+
+def _recipe(release: Release) -> Embedding:
+    recipe = release.plan.stages[0].recipe
+    if not isinstance(recipe, Embedding):
+        raise TrainError("this generator needs a release made with a mean embedding (--preset paper)")
+    return recipe

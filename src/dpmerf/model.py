@@ -1,0 +1,134 @@
+"""Model: a trained generator with its release's guarantee. Draws rows, saves and loads."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, final
+
+import pyarrow as pa
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load as load_tensors
+from safetensors.torch import save as save_tensors
+
+import dpmerf
+from dpmerf.codec import Batch
+from dpmerf.errors import ArtefactError, DpmerfError, TrainError
+from dpmerf.generators.base import Generator, Given, History, State
+from dpmerf.generators.maxent import MaxEnt
+from dpmerf.generators.network import Network
+from dpmerf.plan import digest
+from dpmerf.release import CARD, Release, read_bytes, read_json, write_folder
+
+FORMAT = 1
+DOCUMENT, TENSORS = "model.json", "weights.safetensors"
+GENERATORS: dict[str, type[Generator]] = {"maxent": MaxEnt, "network": Network}
+CHUNK = 50_000  # rows drawn at a time
+TRIES = 100  # rejection rounds before a shortfall is admitted
+
+
+@final
+@dataclass(frozen=True)
+class Model:
+    """Everything that `sample` needs. Made from a release alone; its guarantee is the release's."""
+
+    release: Release
+    generator: Generator
+    history: History
+    seed: int
+
+    def sample(self, n: int, given: dict[str, Any] | None = None, seed: int | None = None) -> pa.Table:
+        """n synthetic rows as an Arrow table. `given` fixes columns to values."""
+        return pa.concat_tables(self.stream(n, given, seed))
+
+    def stream(self, n: int, given: dict[str, Any] | None = None, seed: int | None = None) -> Iterator[pa.Table]:
+        """The same rows as `sample`, in parts of bounded size."""
+        if n < 1:
+            raise TrainError(f"n is {n}: ask for 1 row or more")
+        rng = torch.Generator().manual_seed(self.seed if seed is None else seed)
+        fixed = Given(frozenset(given), self.release.codec.row(given)) if given else None
+        done = 0
+        while done < n:
+            batch = self._draw(min(CHUNK, n - done), fixed, rng)
+            yield self.release.codec.decode(batch, first_id=done + 1)
+            if len(batch) < min(CHUNK, n - done):
+                warnings.warn(f"only {done + len(batch)} of {n} rows met what was given", stacklevel=2)
+                return
+            done += len(batch)
+
+    def _draw(self, n: int, given: Given | None, rng: torch.Generator) -> Batch:
+        """n rows, by rejection for the given columns that the generator cannot fix itself; fewer if they are rare."""
+        rest = given.names - self.generator.conditions if given else frozenset[str]()
+        if given is None or not rest:
+            return self.generator.draw(n, given, rng)
+        if unmet := [name for name in rest if name not in given.row.codes]:
+            raise TrainError(
+                f"this model cannot fix the number '{unmet[0]}'. Use the default preset, whose model can fix any column"
+            )
+        found: list[Batch] = []
+        have = 0
+        for _ in range(TRIES):
+            batch = self.generator.draw(max(n, 1000), given, rng)
+            match = torch.ones(len(batch), dtype=torch.bool)
+            for name in rest:
+                match &= batch.codes[name] == given.row.codes[name]
+            found.append(batch.rows(torch.nonzero(match).flatten()[: n - have]))
+            have += len(found[-1])
+            if have == n:
+                break
+        if have == 0:
+            raise TrainError("no row met what was given: ask for something less rare")
+        return _concatenate(found)
+
+    def save(self, path: str | Path) -> None:
+        """Write a folder: the generator, and the release that it came from."""
+        state = self.generator.state()
+        tensors = save_tensors({name: t.contiguous() for name, t in state.tensors.items()})
+        kind = next(k for k, g in GENERATORS.items() if isinstance(self.generator, g))
+        document = {
+            "format": FORMAT,
+            "kind": "model",
+            "made_with": f"dpmerf {dpmerf.__version__}",
+            "generator": kind,
+            "settings": state.settings,
+            "history": self.history.to_json(),
+            "seed": self.seed,
+            "weights_sha256": hashlib.sha256(tensors).hexdigest(),
+        }
+        document["hash"] = digest(document)
+        text = json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+        files = {DOCUMENT: text.encode(), TENSORS: tensors, CARD: self.release.card().encode()}
+        write_folder(path, {**files, **self.release.files()})
+
+    @staticmethod
+    def load(path: str | Path) -> Model:
+        folder = Path(path)
+        document = read_json(folder / DOCUMENT, "model")
+        tensors = read_bytes(folder / TENSORS, "model")
+        release = Release.load(folder)
+        try:
+            if document.get("format") != FORMAT or document.get("kind") != "model":
+                raise ArtefactError(f"{path}: not a model of format {FORMAT}")
+            if digest({k: v for k, v in document.items() if k != "hash"}) != document["hash"]:
+                raise ArtefactError(f"{path}: its description was changed (hash differs). Train it again")
+            if hashlib.sha256(tensors).hexdigest() != document["weights_sha256"]:
+                raise ArtefactError(f"{path}: its weights were changed (hash differs). Train it again")
+            state = State(document["settings"], load_tensors(tensors))
+            generator = GENERATORS[document["generator"]].from_state(release, state)
+            return Model(release, generator, History.from_json(document["history"]), int(document["seed"]))
+        except DpmerfError:
+            raise
+        except (KeyError, TypeError, ValueError, AttributeError, IndexError, RuntimeError, SafetensorError):
+            raise ArtefactError(f"{path}: the model is damaged. Train it again from its release") from None
+
+
+def _concatenate(parts: list[Batch]) -> Batch:
+    codes = {name: torch.cat([p.codes[name] for p in parts]) for name in parts[0].codes}
+    return Batch(torch.cat([p.numbers for p in parts]), codes)
+
+

@@ -1,0 +1,36 @@
+"""Train: a release -> a model. Any number of times, with any settings, at no cost: no row is needed."""
+
+from __future__ import annotations
+
+from dpmerf.errors import TrainError
+from dpmerf.generators.base import Generator, History
+from dpmerf.generators.maxent import MaxEnt
+from dpmerf.generators.network import Network
+from dpmerf.model import Model
+from dpmerf.progress import SILENT, Bars
+from dpmerf.recipes import Embedding
+from dpmerf.release import Release
+
+
+def train(
+    release: Release,
+    *,
+    seed: int = 0,
+    steps: int | None = None,
+    device: str = "cpu",
+    bars: Bars = SILENT,
+) -> Model:
+    """Fit the generator that suits what was released. The same release and seed give the same model.
+
+    `device` serves the network of the paper preset; the tables model runs on the CPU, where it takes seconds.
+    """
+    generator: Generator
+    history: History
+    options = {} if steps is None else {"steps": steps}
+    if not 0 <= seed < 2**63:
+        raise TrainError(f"seed is {seed}: write a whole number of 0 or more")
+    if any(isinstance(stage.recipe, Embedding) for stage in release.plan.stages):
+        generator, history = Network.fit(release, seed, device=device, bars=bars, **options)
+    else:
+        generator, history = MaxEnt.fit(release, seed, bars=bars, **options)
+    return Model(release, generator, history, seed)
