@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any, final
+from typing import Any, Literal, final
 
 import narwhals as nw
 import pyarrow as pa
@@ -21,10 +21,13 @@ from dpmerf.release import Release
 from dpmerf.schema import Schema
 from dpmerf.train import train
 
+Kind = Literal["pandas", "polars", "pyarrow"]
 UNSET = "unset"  # a label argument that was not given: the schema's own label holds
 
 
-def release(data: Any, plan: Plan, *, ledger: Ledger | str | os.PathLike[str] | None = None, bars: Bars = SILENT) -> Release:
+def release(
+    data: Any, plan: Plan, *, ledger: Ledger | str | os.PathLike[str] | None = None, bars: Bars = SILENT
+) -> Release:
     """The only private step. `ledger` is a ledger or its file; a missing file is opened with the plan's own budget."""
     return measure(data, plan, ledger=open_ledger(ledger, plan), bars=bars)
 
@@ -119,7 +122,7 @@ class Synthesizer:
 class Fitted:
     """A model that gives rows in the kind of table it was fitted on."""
 
-    def __init__(self, model: Model, kind: str) -> None:
+    def __init__(self, model: Model, kind: Kind) -> None:
         self.model = model
         self._kind = kind
 
@@ -132,7 +135,7 @@ class Fitted:
         if n is not None and n < 1:
             raise TrainError(f"n is {n}: ask for 1 row or more")
         table = self.model.sample(n or round(self.release.rows_estimate), given, seed)
-        return table if self._kind == "pyarrow" else nw.from_arrow(table, backend=self._kind).to_native()
+        return nw.from_arrow(table, backend=self._kind).to_native()
 
 
 def public_rows(rows: Rows, unit: Unit) -> int | None:
@@ -145,8 +148,10 @@ def public_rows(rows: Rows, unit: Unit) -> int | None:
     return max(sum(batch.num_rows for batch in rows.batches(first)), 1)
 
 
-def _kind_of(data: Any) -> str:
+def _kind_of(data: Any) -> Kind:
     if isinstance(data, str | os.PathLike | pa.Table | pa.RecordBatch | Rows):
         return "pyarrow"
-    kind = nw.from_native(data).implementation.value
-    return kind if kind in ("pandas", "polars") else "pyarrow"
+    implementation = nw.from_native(data).implementation
+    if implementation.is_pandas():
+        return "pandas"
+    return "polars" if implementation.is_polars() else "pyarrow"

@@ -70,7 +70,12 @@ def schema_draft(
     text = draft(open_rows(data).fields)
     if output is not None:
         _write_text(output, text)
-        say(quiet, as_json, {"schema": str(output)}, f"Wrote {output}. Replace every \"?\", then: dpmerf schema check {output}")
+        say(
+            quiet,
+            as_json,
+            {"schema": str(output)},
+            f'Wrote {output}. Replace every "?", then: dpmerf schema check {output}',
+        )
     else:
         print(json.dumps({"toml": text}) if as_json else text, end="\n" if as_json else "")
 
@@ -144,7 +149,12 @@ def release(
     check_writable(output)
     made = measure(source, priced, ledger=open_ledger(ledger, priced), bars=Bars(not quiet and not as_json))
     made.save(output)
-    say(quiet, as_json, {"release": str(output), **made.guarantee()}, f"Release written to {output}. Read {output}/CARD.md")
+    say(
+        quiet,
+        as_json,
+        {"release": str(output), **made.guarantee()},
+        f"Release written to {output}. Read {output}/CARD.md",
+    )
 
 
 @app.command(epilog="Example: dpmerf train release/ -o model/ --seed 7")
@@ -206,7 +216,9 @@ def ledger_show(
     if as_json:
         print(json.dumps(found))
     elif not quiet:
-        table = Table("time", "purpose", "mu", "plan", title=f"{file}: limit ({found['epsilon']:g}, {found['delta']:g})")
+        table = Table(
+            "time", "purpose", "mu", "plan", title=f"{file}: limit ({found['epsilon']:g}, {found['delta']:g})"
+        )
         for entry in found["entries"]:
             table.add_row(entry["time"], entry["purpose"], f"{entry['mu']:.4f}", entry["plan"][:12])
         Console().print(table)
@@ -253,9 +265,7 @@ def synth(
     source.require(list(declared.learned))
     protected = Unit.parse(unit, neighbours)
     count = rows if rows is not None else public_rows(source, protected)
-    priced = make_plan(
-        declared, epsilon, delta, rows=count, unit=protected, preset=preset, balanced=balanced
-    )
+    priced = make_plan(declared, epsilon, delta, rows=count, unit=protected, preset=preset, balanced=balanced)
     made = run(source, priced, output, n, seed, steps, device, open_ledger(ledger, priced), quiet or as_json)
     words = "\n".join(f"  {what:<10} {path}" for what, path in made.items())
     say(quiet, as_json, made, f"Done, ({priced.epsilon:g}, {priced.delta:g})-differentially private:\n{words}")
@@ -263,7 +273,9 @@ def synth(
 
 @app.command(epilog="Example: dpmerf demo -o demo-out")
 def demo(
-    output: Annotated[Path, typer.Option("-o", "--output", help="Folder for everything that is made.")] = Path("demo-out"),
+    output: Annotated[Path, typer.Option("-o", "--output", help="Folder for everything that is made.")] = Path(
+        "demo-out"
+    ),
     seed: Seed = 0,
     quiet: Quiet = False,
     as_json: Json = False,
@@ -274,7 +286,10 @@ def demo(
     source = open_rows(demo_data.hospital())
     priced = make_plan(declared, 1.0, 1e-5, rows=source.stored_count)
     if not (quiet or as_json):
-        print(f"A simulated hospital table: {source.stored_count:,} visits, {len(declared.columns)} columns. Budget: (1, 1e-5).")
+        print(
+            f"A simulated hospital table: {source.stored_count:,} visits, {len(declared.columns)} columns. "
+            "Budget: (1, 1e-5)."
+        )
     made = run(source, priced, output, None, seed, None, "cpu", None, quiet or as_json)
     words = "\n".join(f"  {what:<10} {path}" for what, path in made.items())
     say(quiet, as_json, made, f"Done. What was made:\n{words}")

@@ -1,7 +1,8 @@
 """Codec: rows <-> tensors, a pure function of the schema. Nothing is fitted on rows.
 
-A row becomes `numbers` in [0, 1], one per numeric column, and `codes`, one per discrete variable. A nullable numeric
-column brings a variable `NAME#null`; a numeric label brings `NAME#label`, its public equal-width bins.
+A row becomes `numbers` in [0, 1], one per numeric column (or per pixel of an image, channel by channel), and `codes`,
+one per discrete variable. A nullable numeric column brings a variable `NAME#null`; a numeric label brings
+`NAME#label`, its public equal-width bins.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ import pyarrow as pa
 import torch
 from torch import Tensor
 
-from dpmerf import cells
+from dpmerf import cells, pixels
 from dpmerf.errors import SchemaError
-from dpmerf.schema import AnyColumn, Category, Date, Flag, Id, Integer, Number, Numeric, Schema, Timestamp
+from dpmerf.schema import AnyColumn, Category, Date, Flag, Id, Image, Integer, Number, Numeric, Schema, Timestamp
 
 LABEL_BINS = 10
 _EPOCH = dt.datetime(1970, 1, 1)
@@ -131,13 +132,18 @@ class Codec:
         return tuple(self.axes)
 
     @property
+    def width(self) -> int:
+        """How many numbers an encoded row has: numeric columns, or pixels."""
+        return self.schema.image[1].pixels if self.schema.image else len(self.axes)
+
+    @property
     def variables(self) -> tuple[Variable, ...]:
         """The discrete variables that a row has before any binning, the numeric label's bins excepted."""
         found = []
         for name, column in self.schema.learned.items():
             if isinstance(column, Numeric):
                 found += [Variable(null_name(name), 2)] if column.nullable else []
-            else:
+            elif isinstance(column, Category | Flag):
                 found.append(Variable(name, len(_levels(column)) + column.nullable))
         return tuple(found)
 
@@ -155,7 +161,7 @@ class Codec:
     def encode(self, table: pa.Table | pa.RecordBatch) -> Batch:
         """Rows to tensors. Every cell finds a place; none raises."""
         n = table.num_rows
-        numbers = np.zeros((n, len(self.axes)))
+        numbers = np.zeros((n, self.width))
         codes: dict[str, Tensor] = {}
         for name, column in self.schema.learned.items():
             array = table.column(name)
@@ -167,7 +173,9 @@ class Codec:
                 if column.nullable:
                     numbers[absent, i] = 0.5
                     codes[null_name(name)] = torch.from_numpy(absent.astype(np.int64))
-            else:
+            elif isinstance(column, Image):
+                numbers = pixels.encode(array, column)
+            elif isinstance(column, Category | Flag):
                 codes[name] = torch.from_numpy(_code(array, column))
         return self.with_label(Batch(torch.from_numpy(numbers), codes))
 
@@ -191,6 +199,8 @@ class Codec:
         if isinstance(column, Numeric):
             number = float(_READERS[column.kind](array)[0])
             return self.axes[name].low <= number <= self.axes[name].high
+        if isinstance(column, Image):
+            return False
         if isinstance(column, Category):
             return int(cells.codes(array, column.levels)[0]) >= 0
         return not math.isnan(float(cells.flags(array)[0]))
@@ -214,6 +224,8 @@ class Codec:
                 array = pa.array(np.arange(first_id, first_id + len(batch)), pa.int64())
             elif isinstance(column, Numeric):
                 array = self._decode_number(name, column, batch)
+            elif isinstance(column, Image):
+                array = pixels.decode(batch.numbers.double().numpy(), column)
             else:
                 levels: tuple[object, ...] = _levels(column) + ((None,) if column.nullable else ())
                 dictionary = pa.array(levels, from_pandas=False)
@@ -257,7 +269,8 @@ def arrow_type(name: str, column: AnyColumn) -> pa.DataType:
         return pa.type_for_alias(column.dtype.replace("date32[day]", "date32").replace("date64[ms]", "date64"))
     except (ValueError, pa.ArrowException):
         raise SchemaError(
-            f"column '{name}': `dtype` is '{column.dtype}', which is no Arrow type. Write for example int32, or leave it out"
+            f"column '{name}': `dtype` is '{column.dtype}', which is no Arrow type. Write for example int32, "
+            "or leave it out"
         ) from None
 
 
@@ -267,6 +280,8 @@ def _natural(column: AnyColumn) -> pa.DataType:
             return {str: pa.string(), int: pa.int64(), float: pa.float64()}[type(column.values[0])]
         case Flag():
             return pa.bool_()
+        case Image():
+            return pa.binary(column.pixels)
         case Number():
             return pa.float64()
         case Date():

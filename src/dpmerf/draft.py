@@ -7,14 +7,15 @@ import re
 
 import pyarrow as pa
 
-_BOUNDS = 'min = "?"        # smallest value that can occur: a public fact, not the data\'s minimum\nmax = "?"        # largest\n'
+_BOUNDS = 'min = "?"        # smallest value that can occur: a public fact\nmax = "?"        # largest\n'
+_VALUES = 'kind = "category"\nvalues = ["?"]   # every value that can occur\n'
 _MOMENTS = 'first = "?"      # earliest that can occur, for example {example}\nlast = "?"       # latest\n'
 
 
 def draft(fields: dict[str, pa.DataType | None]) -> str:
     """TOML text with "?" wherever a person must decide."""
     head = (
-        "# A draft: column names and stored types only. Replace every \"?\" by a public fact;\n"
+        '# A draft: column names and stored types only. Replace every "?" by a public fact;\n'
         "# nothing here may be looked up in the data. `dpmerf schema check` says what is missing.\n"
         "format = 1\n"
         '# label = "..."   # the column to predict, if there is one\n'
@@ -31,7 +32,7 @@ def _column(kind: pa.DataType | None) -> str:
             "# nullable = true\n"
         )
     if pa.types.is_dictionary(kind):
-        return 'kind = "category"\nvalues = ["?"]   # every value that can occur\n# nullable = true\ndtype = "dictionary"\n'
+        return f'{_VALUES}# nullable = true\ndtype = "dictionary"\n'
     dtype = "" if _natural(kind) else f'dtype = "{kind}"\n'
     tail = f"# nullable = true\n{dtype}"
     if pa.types.is_boolean(kind):
@@ -45,7 +46,7 @@ def _column(kind: pa.DataType | None) -> str:
     if pa.types.is_timestamp(kind):
         return f'kind = "timestamp"\n{_MOMENTS.format(example="2020-01-01T00:00:00")}step = 1         # seconds\n{tail}'
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        return f'kind = "category"\nvalues = ["?"]   # every value that can occur\n# other = "other" # catch-all\n{tail}'
+        return f'{_VALUES}# other = "other" # catch-all\n{tail}'
     return 'kind = "id"       # a type that cannot be learned\n'
 
 

@@ -160,7 +160,7 @@ class Plan:
         return self.codec.label.size if self.codec.label else 1
 
     def expected_error(self) -> dict[str, Any]:
-        """Proposition 1 for a Fourier embedding with this budget: both bounds at the D used and at the D recommended."""
+        """Proposition 1 for a Fourier embedding with this budget: both bounds, and the D it recommends."""
         multiplier = 1 / self.mu
         best = error.recommended_dim(multiplier, self.rows, self.classes)
         used = next((s.recipe.dim for s in self.stages if isinstance(s.recipe, Embedding)), best)
@@ -267,7 +267,9 @@ class Plan:
             raise ArtefactError(f"{path} is not a plan. Make one with `dpmerf plan`") from None
         plan = Plan.from_json(data, str(path))
         if plan.hash != claimed:
-            raise ArtefactError(f"{path} was changed after it was made: its hash differs. Make it anew with `dpmerf plan`")
+            raise ArtefactError(
+                f"{path} was changed after it was made: its hash differs. Make it anew with `dpmerf plan`"
+            )
         return plan
 
 

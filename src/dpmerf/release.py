@@ -1,4 +1,4 @@
-"""Release: the artefact. Noisy sums, the plan that made them and the guarantee. Holds no row; everything after is free."""
+"""Release: the artefact. Noisy sums, the plan that made them and the guarantee. Holds no row."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ class Release:
         release = Release.load(path)
         if release.noise != TRUSTED_NOISE:
             raise ArtefactError(
-                f"{path}: its noise came from '{release.noise}', a source for tests. It protects nobody: do not share it"
+                f"{path}: its noise came from '{release.noise}', a source for tests: it protects nobody"
             )
         return release
 

@@ -7,6 +7,7 @@ not exist for the rest of the program.
 from __future__ import annotations
 
 import datetime as dt
+import os
 import re
 import tomllib
 from pathlib import Path
@@ -146,8 +147,35 @@ class Timestamp(Column):
         return self
 
 
+class Image(Column):
+    """A picture of `height` × `width` pixels, grey or RGB, with pixel values from `low` to `high`; outside is clipped.
+
+    Tables hold it as `height · width · channels` bytes, rows of pixels first. A cell that is no such picture is black.
+    """
+
+    kind: Literal["image"] = "image"
+    height: int = Field(ge=4, le=256)
+    width: int = Field(ge=4, le=256)
+    channels: Literal[1, 3] = 1
+    low: float = 0.0
+    high: float = 255.0
+
+    @model_validator(mode="after")
+    def _plain(self) -> Image:
+        if not (-1e30 < self.low < self.high < 1e30):
+            raise ValueError(f"write low below high, both finite (now low = {self.low}, high = {self.high})")
+        if self.nullable or self.dtype:
+            raise ValueError("an image is never null and has no dtype: remove `nullable` and `dtype`")
+        return self
+
+    @property
+    def pixels(self) -> int:
+        """How many numbers a picture has, all channels together."""
+        return self.height * self.width * self.channels
+
+
 Numeric = Number | Integer | Date | Timestamp
-AnyColumn = Annotated[Category | Flag | Id | Number | Integer | Date | Timestamp, Field(discriminator="kind")]
+AnyColumn = Annotated[Category | Flag | Id | Number | Integer | Date | Timestamp | Image, Field(discriminator="kind")]
 KINDS = tuple(get_args(c.model_fields["kind"].annotation)[0] for c in get_args(get_args(AnyColumn)[0]))
 
 
@@ -169,7 +197,16 @@ class Schema(BaseModel):
             check_label(self, self.label)
         if not self.learned:
             raise ValueError("every column is an id: declare at least one column to learn")
+        if any(isinstance(c, Image) for c in self.learned.values()):
+            rest = [c for name, c in self.learned.items() if name != self.label]
+            if len(rest) != 1 or isinstance(self.columns.get(self.label or ""), Numeric | Image):
+                raise ValueError("an image column stands alone: beside it only a label (category or flag) and ids")
         return self
+
+    @property
+    def image(self) -> tuple[str, Image] | None:
+        """The image column's name and facts; None for a table."""
+        return next(((name, c) for name, c in self.columns.items() if isinstance(c, Image)), None)
 
     @property
     def learned(self) -> dict[str, AnyColumn]:
@@ -185,7 +222,7 @@ class Schema(BaseModel):
         return self.model_copy(update={"label": label})
 
     @staticmethod
-    def load(path: str | Path) -> Schema:
+    def load(path: str | os.PathLike[str]) -> Schema:
         try:
             text = Path(path).read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
@@ -273,7 +310,8 @@ def _line(text: str, column: str | None, key: str | None) -> int:
 
 def _explain(error: ValidationError, text: str, source: str) -> str:
     """The first problem in one sentence: line, column, what to write."""
-    first = error.errors(include_url=False)[0]
+    problems = error.errors(include_url=False)
+    first = next((p for p in problems if p["type"] == "extra_forbidden"), problems[0])  # a misspelt key explains more
     path = [str(part) for part in first["loc"]]
     column = path[1] if len(path) > 1 and path[0] == "columns" else None
     tail = [p for p in path[2:] if p not in KINDS] if column is not None else path
