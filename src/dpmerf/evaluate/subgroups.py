@@ -101,4 +101,6 @@ def moment(rows: Rows, name: str, value: float) -> str:
         return str(np.datetime64(int(value), "D"))
     if kind == "timestamp":
         return str(np.datetime64(int(value), "s").astype("datetime64[D]"))
+    if kind == "integer":
+        return f"{value:,.0f}"
     return f"{value:,.4g}" if abs(value) < 1e4 else f"{value:,.0f}"

@@ -1,0 +1,196 @@
+"""Sections of the page that come from the release alone: the guarantee covers them."""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import dataclass, replace
+from typing import final
+
+import numpy as np
+
+from dpmerf.budget import attacker_odds
+from dpmerf.evaluate import diagnostics
+from dpmerf.evaluate.association import association_matrix
+from dpmerf.evaluate.results import Evaluation
+from dpmerf.evaluate.views import Rows
+from dpmerf.generators.base import History
+from dpmerf.release import TRUSTED_NOISE, Release
+from dpmerf.report import pictures
+from dpmerf.report.distributions import BINS, distribution
+from dpmerf.report.markup import figure, grid, key, lead, section, table, text
+from dpmerf.report.words import percent, small
+
+MOST_COLUMNS = 48  # pictures of single columns; a wider table shows the first of them
+
+
+@final
+@dataclass(frozen=True)
+class ImageSection:
+    """For image releases: a contact sheet of synthetic images (PNG) beside the class balance."""
+
+    contact_sheet: bytes
+    description: str
+    classes: tuple[str, ...]
+    synthetic_shares: tuple[float, ...]
+    released_shares: tuple[float, ...] | None = None
+
+
+def guarantee(release: Release) -> str:
+    """The card in plain words, the attacker's odds and the budget."""
+    plan = release.plan
+    odds = attacker_odds(plan.epsilon, plan.delta, plan.mu)
+    unit = plan.unit
+    who = "row" if unit.person is None else "person"
+    public = "the number of rows, which is treated as public" if unit.rows_public else "nothing about their number"
+    several = (
+        "A person with several rows: each row is protected on its own."
+        if unit.person is None
+        else "Groups of people: relatives, or others who share much of their data, are not one person."
+    )
+    card = f"""<div class="card"><h3>In plain words</h3>
+<p class="big">Whether or not one given {who} was in the data, almost the same release would have come out. Someone who
+knows every other row, this software and its settings, and who guesses whether that {who}'s data was used, is right at
+most <strong>{percent(odds.accuracy)}</strong> of the time. A coin is right {percent(0.5, 0)}.</p>
+<p>Starting from even odds, their belief cannot pass <strong>{percent(odds.posterior, 0)}</strong>, except with a
+probability of about {small(plan.delta)} (δ).</p>
+<p>{text(unit.describe())}</p></div>"""
+    limits = f"""<div class="card"><h3>What is <em>not</em> protected</h3><ul>
+<li>Facts about the group: if smokers fall ill more often, the release says so, also of smokers outside it.</li>
+<li>The schema (names, bounds, categories) and {public}.</li>
+<li>{several}</li>
+<li>Other releases of the same data: budgets add up. Keep one ledger for all of them.</li>
+<li>What is marked <strong class="mark">NOT COVERED</strong> on this page: it was computed from real rows.</li>
+</ul></div>"""
+    prices = [
+        (p.stage, percent(p.share, 0), f"{p.noise_multiplier:.3f}", f"{p.sensitivity:.4f}", f"{p.coordinates:,}")
+        for p in plan.prices
+    ]
+    return section(
+        "guarantee",
+        "What is promised",
+        lead(f"ε = {plan.epsilon:g}, δ = {small(plan.delta)}, recomputed from the plan that made this release."),
+        grid("columns", [card, limits]),
+        "<br>",
+        grid(
+            "columns",
+            [
+                figure(pictures.odds(odds.accuracy, plan.epsilon), "Attacker's best odds"),
+                figure(pictures.budget([(p.stage, p.share) for p in plan.prices]), "Budget shares"),
+            ],
+        ),
+        table(
+            ("stage", "share", "noise ÷ sensitivity", "sensitivity", "numbers released"),
+            prices,
+            "What was bought with it",
+        ),
+    )
+
+
+def fit(release: Release, history: History | None) -> str:
+    """Training curve, signal to noise and the predicted error of counts: no rows are needed for these."""
+    parts = []
+    words = "Everything here follows from the release: no real row is read and nothing is spent."
+    if history is not None and history.loss:
+        shown = diagnostics.fit(history)
+        parts.append(figure(pictures.training(shown), "Training curve", shown.verdict))
+    blocks = diagnostics.signals(release)
+    parts.append(
+        figure(
+            pictures.signal(blocks),
+            "Signal to noise",
+            f"{len(blocks)} measured blocks"
+            + (", the 12 strongest and 12 weakest shown." if len(blocks) > 24 else ".")
+            + " Right of the dotted line the data speaks louder than the noise.",
+        )
+    )
+    return section(
+        "fit", "How well the generator fits the release", lead(words), grid("columns", parts), _counts(release)
+    )
+
+
+def _counts(release: Release) -> str:
+    rows = []
+    for c in diagnostics.count_errors(release):
+        if c.noise is None or c.share is None or c.total_variation is None:
+            rows.append((c.column, "", "measured only together with other columns", "", ""))
+        else:
+            rows.append(
+                (
+                    c.column,
+                    f"{c.cells:,}",
+                    f"± {c.noise:,.1f} rows",
+                    f"± {percent(c.share, 2)}",
+                    f"{c.total_variation:.4f}",
+                )
+            )
+    inner = table(
+        ("column", "cells", "error of one count", "as a share", "expected total variation"),
+        rows,
+        "Predicted error of each one-way count",
+    )
+    return f"<details><summary>Predicted error of each column's counts</summary>{inner}</details>"
+
+
+def columns(release: Release, synthetic: Rows, real: Rows | None) -> str:
+    """One picture per column."""
+    released = diagnostics.one_way(release, BINS)
+    names = synthetic.names[:MOST_COLUMNS]
+    drawn = [
+        figure(distribution(name, synthetic, real, released.get(name)), name, covered=real is None) for name in names
+    ]
+    more = f" The first {len(names)} of {len(synthetic.names)}." if len(names) < len(synthetic.names) else ""
+    beside = ("real", "real rows") if real is not None else ("released", "counts as released, ± twice their noise")
+    return section(
+        "columns",
+        "Columns",
+        lead("Each column on its own." + more),
+        key(("synthetic", "synthetic rows"), beside),
+        grid("gallery", drawn),
+        covered=real is None,
+    )
+
+
+def dependence(synthetic: Rows, evaluation: Evaluation | None) -> str:
+    """Heat maps of association."""
+    words = (
+        "How strongly two columns go together, from 0 to 1: correlation between numbers, Cramér's V between "
+        "categories, correlation ratio between the two."
+    )
+    if evaluation is None:
+        matrix = association_matrix(synthetic)
+        picture = pictures.heat_map("Dependence in the synthetic rows", synthetic.names, matrix, width=440)
+        strongest = table(("column", "with", "association"), picture.numbers[1:13], "Strongest pairs")
+        shown = figure(replace(picture, numbers=()), "Synthetic")
+        return section("dependence", "Dependence", lead(words), grid("columns", [shown, strongest]))
+    a = evaluation.fidelity.association
+    ours, theirs = np.array(a.synthetic), np.array(a.real)
+    drawn = [
+        figure(pictures.heat_map("Dependence in the real rows", a.columns, theirs), "Real", covered=False),
+        figure(pictures.heat_map("Dependence in the synthetic rows", a.columns, ours), "Synthetic"),
+        figure(
+            pictures.heat_map("Dependence, difference", a.columns, np.abs(ours - theirs), difference=True),
+            "Difference",
+            f"Mean {a.mean_difference:.3f}, largest {a.largest_difference:.3f}.",
+            covered=False,
+        ),
+    ]
+    return section("dependence", "Dependence", lead(words), grid("triple", drawn), covered=False)
+
+
+def images(shown: ImageSection) -> str:
+    """A contact sheet and the class balance."""
+    data = base64.b64encode(shown.contact_sheet).decode()
+    sheet = (
+        f'<figure><h3>Contact sheet</h3><img alt="{text(shown.description)}" src="data:image/png;base64,{data}">'
+        f"<figcaption>{text(shown.description)}</figcaption></figure>"
+    )
+    balance = pictures.class_balance(shown.classes, shown.synthetic_shares, shown.released_shares)
+    return section("images", "Images", grid("columns", [sheet, figure(balance, "Class balance")]))
+
+
+def test_noise(release: Release) -> str:
+    """A loud warning when the noise came from a source for tests."""
+    if release.noise == TRUSTED_NOISE:
+        return ""
+    words = "NOT PRIVATE: the noise of this release came from a source for tests. Do not share it."
+    return f'<p class="danger" role="alert">{words}</p>'
