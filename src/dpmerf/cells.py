@@ -20,6 +20,14 @@ _NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?$"
 _MOMENT = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}([T ][0-9]{2}:[0-9]{2}(:[0-9]{2})?(\.[0-9]+)?(Z|\+00:00)?)?$"
 _TRUE = pa.array(["true", "t", "yes", "y", "1"], pa.large_string())
 _FALSE = pa.array(["false", "f", "no", "n", "0"], pa.large_string())
+_WORDS = (
+    ("inf", math.inf),
+    ("+inf", math.inf),
+    ("infinity", math.inf),
+    ("-inf", -math.inf),
+    ("true", 1.0),  # as in a column of type boolean
+    ("false", 0.0),
+)
 _LONGEST = 64  # characters of a cell that can still be a number, a date or a flag
 
 
@@ -34,7 +42,7 @@ def plain(column: pa.Array | pa.ChunkedArray) -> pa.Array:
         array = array.dictionary_decode()
     if _is_text(array.type) and array.type != pa.large_string():
         array = array.cast(pa.large_string())
-    return array
+    return _valid(array) if array.type == pa.large_string() else array
 
 
 def numbers(column: pa.Array | pa.ChunkedArray) -> Floats:
@@ -48,7 +56,7 @@ def numbers(column: pa.Array | pa.ChunkedArray) -> Floats:
         text = pc.utf8_lower(_short(array))
         good = pc.if_else(pc.match_substring_regex(text, _NUMBER), text, pa.scalar(None, text.type))
         values = _floats(_parse_floats(good))
-        for word, value in (("inf", math.inf), ("+inf", math.inf), ("infinity", math.inf), ("-inf", -math.inf)):
+        for word, value in _WORDS:
             values[_mask(pc.equal(text, word))] = value
         return values
     return _nothing(array)
@@ -120,16 +128,16 @@ def _text(array: pa.Array) -> pa.Array:
     kind = array.type
     if _is_text(kind):
         return array
-    if any(
-        check(kind)
-        for check in (pa.types.is_integer, pa.types.is_boolean, pa.types.is_date, pa.types.is_decimal)
-    ):
+    if any(check(kind) for check in (pa.types.is_integer, pa.types.is_boolean, pa.types.is_date, pa.types.is_decimal)):
         return array.cast(pa.large_string())
     if pa.types.is_floating(kind):  # 3.0 matches the listed "3": integers with nulls arrive as floats
         values = _floats(array.cast(pa.float64()))
         whole = np.isfinite(values) & (values == np.trunc(values)) & (np.abs(values) < 2**53)
         return pa.array(
-            [str(int(v)) if w else (None if np.isnan(v) else repr(float(v))) for v, w in zip(values, whole, strict=True)],
+            [
+                str(int(v)) if w else (None if np.isnan(v) else repr(float(v)))
+                for v, w in zip(values, whole, strict=True)
+            ],
             pa.large_string(),
         )
     return pa.nulls(len(array), pa.large_string())
@@ -137,6 +145,16 @@ def _text(array: pa.Array) -> pa.Array:
 
 def _is_text(kind: pa.DataType) -> bool:
     return pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
+
+
+def _valid(array: pa.Array) -> pa.Array:
+    """Text without broken UTF-8, which files can hold and Arrow's functions raise on. Whole cells are left as they are."""
+    try:
+        array.validate(full=True)
+        return array
+    except pa.ArrowInvalid:
+        raw = array.cast(pa.large_binary()).to_pylist()
+        return pa.array([None if cell is None else cell.decode("utf-8", "replace") for cell in raw], pa.large_string())
 
 
 def _short(array: pa.Array) -> pa.Array:

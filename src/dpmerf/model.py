@@ -130,5 +130,3 @@ class Model:
 def _concatenate(parts: list[Batch]) -> Batch:
     codes = {name: torch.cat([p.codes[name] for p in parts]) for name in parts[0].codes}
     return Batch(torch.cat([p.numbers for p in parts]), codes)
-
-

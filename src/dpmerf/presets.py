@@ -49,9 +49,7 @@ def make_plan(
     return Plan(schema, epsilon, delta, unit, rows, preset, balanced, stages)
 
 
-def _default(
-    schema: Schema, rows: int, noise: float, balanced: bool, unit: Unit, seed: int
-) -> tuple[Stage, ...]:
+def _default(schema: Schema, rows: int, noise: float, balanced: bool, unit: Unit, seed: int) -> tuple[Stage, ...]:
     """Histograms first, which cut the bins; then all the tables that the noise allows, in one measurement."""
     codec = Codec(schema)
     columns = len(schema.learned)

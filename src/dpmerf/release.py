@@ -93,7 +93,7 @@ class Release:
         if self.rows is not None:
             return float(self.rows)
         weighted = precision = 0.0
-        for stage in self.plan.stages:
+        for stage in (s for s in self.plan.stages if s.name in self.sums):
             for m in self.measurements(stage):
                 if m.block.dense is None:
                     p = 1 / (m.block.size * m.sigma**2)

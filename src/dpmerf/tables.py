@@ -51,7 +51,9 @@ def write(
                 advance(part.num_rows)
         os.replace(temporary, target)
     except (OSError, pa.ArrowException) as problem:
-        raise ArtefactError(f"cannot write {target}: {getattr(problem, 'strerror', None) or 'the disk refused'}") from None
+        raise ArtefactError(
+            f"cannot write {target}: {getattr(problem, 'strerror', None) or 'the disk refused'}"
+        ) from None
     finally:
         temporary.unlink(missing_ok=True)
     return count

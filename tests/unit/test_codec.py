@@ -116,7 +116,9 @@ def test_declared_values_survive_exactly(rows: list[dict]) -> None:
 ODD = st.one_of(
     st.text(max_size=20),
     st.floats(),
-    st.sampled_from(["1e999", "nan", "-inf", "NaN", "１２", "0x10", "1_000", "😀", "", " 7 ", "2020-02-30", "\x00", "1e-400"]),
+    st.sampled_from(
+        ["1e999", "nan", "-inf", "NaN", "１２", "0x10", "1_000", "😀", "", " 7 ", "2020-02-30", "\x00", "1e-400"]
+    ),
 )
 
 
@@ -176,7 +178,9 @@ def test_out_of_range_is_clipped_and_unknown_takes_its_place() -> None:
 
 def test_frames_of_every_make_mean_the_same() -> None:
     cells = {"i8": [5, 10], "k": ["x", "é"], "f": [0.5, -0.25]}
-    schema = Schema.parse("\n".join(f"[columns.{n}]{TYPES.split(f'[columns.{n}]')[1].split('[columns')[0]}" for n in cells))
+    schema = Schema.parse(
+        "\n".join(f"[columns.{n}]{TYPES.split(f'[columns.{n}]')[1].split('[columns')[0]}" for n in cells)
+    )
     codec = Codec(schema)
     frames = [
         pa.table(cells),

@@ -186,15 +186,20 @@ def _descend(t: Targets, h: Tensor, walkers: Chains, steps: int, rng: torch.Gene
             singles, pairs = seen.diagonal(dim1=1, dim2=2), seen.sum(0)
             h = h + rate * (t.singles - singles) / torch.maximum(t.singles.clamp_min(20.0), singles)
             gap = t.pairs - pairs
-            shared = shared + rate * (gap - ridge.shared * shared) / (
-                torch.maximum(ridge.scale, pairs) + ridge.shared
-            ) * t.measured
+            shared = (
+                shared
+                + rate * (gap - ridge.shared * shared) / (torch.maximum(ridge.scale, pairs) + ridge.shared) * t.measured
+            )
             J = shared.expand(C, P, P)
             if t.label_pairs is not None and ridge.own is not None and ridge.own_scale is not None:
                 own_gap = t.label_pairs - seen
-                own = own + rate * (own_gap - ridge.own * own) / (
-                    torch.maximum(ridge.own_scale, seen) + ridge.own
-                ) * t.measured
+                own = (
+                    own
+                    + rate
+                    * (own_gap - ridge.own * own)
+                    / (torch.maximum(ridge.own_scale, seen) + ridge.own)
+                    * t.measured
+                )
                 J = shared + own
             if step > steps * (1 - AVERAGED):
                 averaged += 1
@@ -229,9 +234,7 @@ def _ridges(t: Targets) -> _Ridges:
         return _Ridges(shared, scale, None, None)
     explained = (1 + departure / total.clamp_min(1.0) * (scale / (scale + shared))).clamp(0, 50)
     rest = t.label_pairs - expected * explained
-    own_prior = torch.stack(
-        [_prior(t, rest[c], expected[c], t.label_pair_variance) for c in range(len(t.classes))]
-    )
+    own_prior = torch.stack([_prior(t, rest[c], expected[c], t.label_pair_variance) for c in range(len(t.classes))])
     own_scale = torch.maximum(expected, t.label_pairs - math.sqrt(t.label_pair_variance)).clamp_min(1.0)
     return _Ridges(shared, scale, t.label_pair_variance / (own_prior * own_scale), own_scale)
 
