@@ -19,7 +19,7 @@ from dpmerf.codec import Codec
 from dpmerf.errors import ArtefactError, DpmerfError, PlanError
 from dpmerf.features.algebra import BITS, FeatureMap
 from dpmerf.grid import Binning
-from dpmerf.recipes import AnyRecipe, Embedding, Histograms, Tables
+from dpmerf.recipes import AnyRecipe, Embedding, Histograms, ImageEmbedding, Tables
 from dpmerf.schema import Schema
 
 FORMAT = 1
@@ -92,7 +92,7 @@ class Plan:
             case Tables():
                 grid = self.histograms.grid(self.codec)
                 return stage.recipe.feature_map(self.codec, Binning.equal(grid, 2 * stage.recipe.bins))
-            case Histograms() | Embedding():
+            case Histograms() | Embedding() | ImageEmbedding():
                 return stage.recipe.feature_map(self.codec)
 
     @property
@@ -130,9 +130,10 @@ class Plan:
         return tuple(self._prices(self.mu))
 
     def _prices(self, mu: float) -> Iterator[Price]:
+        total = max(1.0, math.fsum(s.share for s in self.stages))  # shares may miss 1 by a rounding: never overspend
         for stage in self.stages:
             phi = self.nominal_map(stage)
-            part = mu * math.sqrt(stage.share)
+            part = mu * math.sqrt(stage.share / total)
             sigma = self.unit.sensitivity(*phi.integer_bounds) / part
             groups = tuple(
                 (what, sum(b.dim for b in blocks), sigma / (blocks[0].weight * 2**BITS))
@@ -163,7 +164,7 @@ class Plan:
         """Proposition 1 for a Fourier embedding with this budget: both bounds, and the D it recommends."""
         multiplier = 1 / self.mu
         best = error.recommended_dim(multiplier, self.rows, self.classes)
-        used = next((s.recipe.dim for s in self.stages if isinstance(s.recipe, Embedding)), best)
+        used = next((s.recipe.dim for s in self.stages if isinstance(s.recipe, Embedding | ImageEmbedding)), best)
         return {
             "dim": used,
             "recommended_dim": best,

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from dpmerf.codec import Batch, Codec, Variable
+from dpmerf.errors import PlanError
 from dpmerf.features.algebra import FeatureMap, constant, of, onehot, total
 from dpmerf.features.fourier import Fourier
+from dpmerf.features.views import FourierOf, Views
 from dpmerf.grid import Binning, FineGrid
 
 View = Callable[[Batch], Batch]  # adds the codes that the map's cells need
@@ -129,7 +132,59 @@ class Embedding(Recipe):
         return lambda batch: batch
 
 
-AnyRecipe = Annotated[Histograms | Tables | Embedding, Field(discriminator="kind")]
+class ImageBlock(Recipe):
+    """Fourier features of one view of the pictures, with its share of the squared norm."""
+
+    view: Literal["pixels", "coarse", "edges", "windows"]
+    dim: int = Field(ge=2, le=1_000_000)
+    scales: tuple[float, ...] = Field(min_length=1)
+    share: float = Field(gt=0, le=1)
+
+
+class ImageEmbedding(Recipe):
+    """The mean embedding of pictures: (Σ √share · Fourier of a view) ⊗ label + counts · label, as one map.
+
+    Shares add up to 1, so the norm of the embedding is 1; beside it class counts of weight up to 1 are free.
+    """
+
+    kind: Literal["images"] = "images"
+    blocks: tuple[ImageBlock, ...] = Field(min_length=1)
+    seed: int
+    counts: float = Field(ge=0)  # weight of the class counts (or of the number of pictures); 0: neither is measured
+
+    @property
+    def dim(self) -> int:
+        return sum(b.dim for b in self.blocks)
+
+    def dense(self, codec: Codec) -> tuple[FourierOf, ...]:
+        """One map per block."""
+        if codec.schema.image is None:
+            raise PlanError('this plan measures pictures, and the schema has no column of kind = "image"')
+        image = codec.schema.image[1]
+        shape = (image.channels, image.height, image.width)
+        return tuple(_drawn(shape, b, self.seed + i) for i, b in enumerate(self.blocks))
+
+    def feature_map(self, codec: Codec) -> FeatureMap:
+        maps = zip(self.blocks, self.dense(codec), strict=True)
+        phi = total([math.sqrt(b.share) * of(dense) for b, dense in maps])
+        label = codec.label
+        if label is not None:
+            phi = phi * onehot(label)
+        if self.counts > 0:
+            phi = phi + self.counts * (onehot(label) if label is not None else constant())
+        return phi
+
+    def view(self, codec: Codec) -> View:
+        return lambda batch: batch
+
+
+AnyRecipe = Annotated[Histograms | Tables | Embedding | ImageEmbedding, Field(discriminator="kind")]
+
+
+@lru_cache(maxsize=8)
+def _drawn(shape: tuple[int, int, int], block: ImageBlock, seed: int) -> FourierOf:
+    """Drawn once per process: plans, releases and generators ask for the same map again and again."""
+    return FourierOf.draw(Views(*shape), block.view, block.dim, block.scales, seed)
 
 
 def _by(phi: FeatureMap, label: tuple[FeatureMap, ...]) -> FeatureMap:

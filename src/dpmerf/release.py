@@ -27,7 +27,7 @@ from dpmerf.errors import ArtefactError, DpmerfError
 from dpmerf.features.algebra import BITS, Block, FeatureMap
 from dpmerf.grid import Binning
 from dpmerf.plan import Plan, Stage, digest
-from dpmerf.recipes import Embedding, Histograms, Tables
+from dpmerf.recipes import Embedding, Histograms, ImageEmbedding, Tables
 
 FORMAT = 1
 TRUSTED_NOISE = "opendp-discrete-gaussian"
@@ -73,7 +73,7 @@ class Release:
                 if self.binning is None:
                     raise ArtefactError("the release has tables but no bins: it is damaged")
                 return stage.recipe.feature_map(self.codec, self.binning)
-            case Histograms() | Embedding():
+            case Histograms() | Embedding() | ImageEmbedding():
                 return stage.recipe.feature_map(self.codec)
 
     def measurements(self, stage: Stage) -> list[Measurement]:

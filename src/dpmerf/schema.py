@@ -154,8 +154,8 @@ class Image(Column):
     """
 
     kind: Literal["image"] = "image"
-    height: int = Field(ge=4, le=256)
-    width: int = Field(ge=4, le=256)
+    height: int = Field(ge=4, le=128)
+    width: int = Field(ge=4, le=128)
     channels: Literal[1, 3] = 1
     low: float = 0.0
     high: float = 255.0

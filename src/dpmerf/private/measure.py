@@ -9,17 +9,18 @@ import pyarrow as pa
 from torch import Tensor
 
 from dpmerf.codec import Batch, Codec
-from dpmerf.errors import DataError
+from dpmerf.errors import DataError, PlanError
 from dpmerf.features.algebra import FeatureMap
 from dpmerf.grid import Binning
 from dpmerf.plan import Plan, Stage
 from dpmerf.private.contribute import Sums
+from dpmerf.private.images import open_data
 from dpmerf.private.ledger import Ledger
 from dpmerf.private.noise import NoiseSource, OpenDPGaussian
 from dpmerf.private.persons import PersonCap
-from dpmerf.private.rows import Rows, open_rows
+from dpmerf.private.rows import Rows
 from dpmerf.progress import SILENT, Bars
-from dpmerf.recipes import Embedding, Histograms, Tables, View
+from dpmerf.recipes import Embedding, Histograms, ImageEmbedding, Tables, View
 from dpmerf.release import Measurement, Release
 
 Summer = Callable[[Rows, Plan, FeatureMap, View, Bars, str], tuple[Tensor, int]]
@@ -39,7 +40,7 @@ def measure(
     Formal guarantee: the result is (plan.epsilon, plan.delta)-DP for plan.unit. The ledger is charged, durably, before
     the first row is read: a crash may waste budget, never leak it.
     """
-    rows = open_rows(data)
+    rows = open_data(data, plan.schema)
     rows.require(_columns(plan))
     noise = noise or OpenDPGaussian()
     if ledger is not None:
@@ -51,6 +52,8 @@ def measure(
     for stage, price in zip(plan.stages, plan.prices, strict=True):
         so_far = Release(plan, sums, count, noise.name, binning)
         phi = so_far.feature_map(stage)
+        if phi.dim > price.coordinates:  # the discrete sampler's part of delta was counted for fewer; no row is involved
+            raise PlanError(f"stage '{stage.name}' came out larger than it was priced: make the plan with `dpmerf plan`")
         exact, n = summer(rows, plan, phi, _view(so_far, stage), bars, f"reading ({stage.name})")
         if plan.unit.rows_public:
             if n == 0:
@@ -121,5 +124,5 @@ def _view(release: Release, stage: Stage) -> View:
         case Tables():
             assert release.binning is not None  # the histogram stage before it cut the bins
             return stage.recipe.view(release.binning)
-        case Histograms() | Embedding():
+        case Histograms() | Embedding() | ImageEmbedding():
             return stage.recipe.view(codec)
