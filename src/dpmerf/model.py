@@ -22,13 +22,14 @@ from dpmerf.errors import ArtefactError, DpmerfError, TrainError
 from dpmerf.generators.base import Generator, Given, History, State
 from dpmerf.generators.maxent import MaxEnt
 from dpmerf.generators.network import Network
+from dpmerf.generators.pictures import Pictures
 from dpmerf.plan import digest
 from dpmerf.release import CARD, Release, read_bytes, read_json, write_folder
 
 FORMAT = 1
 DOCUMENT, TENSORS = "model.json", "weights.safetensors"
-GENERATORS: dict[str, type[Generator]] = {"maxent": MaxEnt, "network": Network}
-CHUNK = 50_000  # rows drawn at a time
+GENERATORS: dict[str, type[Generator]] = {"maxent": MaxEnt, "network": Network, "pictures": Pictures}
+CHUNK, CELLS = 50_000, 2**24  # rows, and numbers, drawn at a time
 TRIES = 100  # rejection rounds before a shortfall is admitted
 
 
@@ -52,11 +53,12 @@ class Model:
             raise TrainError(f"n is {n}: ask for 1 row or more")
         rng = torch.Generator().manual_seed(self.seed if seed is None else seed)
         fixed = Given(frozenset(given), self.release.codec.row(given)) if given else None
+        chunk = max(1, min(CHUNK, CELLS // max(1, self.release.codec.width)))
         done = 0
         while done < n:
-            batch = self._draw(min(CHUNK, n - done), fixed, rng)
+            batch = self._draw(min(chunk, n - done), fixed, rng)
             yield self.release.codec.decode(batch, first_id=done + 1)
-            if len(batch) < min(CHUNK, n - done):
+            if len(batch) < min(chunk, n - done):
                 warnings.warn(f"only {done + len(batch)} of {n} rows met what was given", stacklevel=2)
                 return
             done += len(batch)

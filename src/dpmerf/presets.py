@@ -8,6 +8,7 @@ from dpmerf import error
 from dpmerf.budget import Unit, check_delta, check_epsilon, mu_of
 from dpmerf.codec import Codec
 from dpmerf.errors import PlanError
+from dpmerf.image_presets import image_stages
 from dpmerf.plan import Plan, Stage
 from dpmerf.recipes import Embedding, Histograms, Tables
 from dpmerf.schema import Numeric, Schema
@@ -42,6 +43,9 @@ def make_plan(
     unit = unit or Unit()
     if balanced and schema.label is None:
         raise PlanError("balanced classes need a label: name one with --label or in the schema")
+    if schema.image is not None:
+        stages = image_stages(schema, preset, balanced, unit, seed)
+        return Plan(schema, epsilon, delta, unit, rows, preset, balanced, stages)
     if preset not in _PRESETS:
         raise PlanError(f"there is no preset '{preset}'. Choose one of {', '.join(_PRESETS)}")
     noise = unit.sensitivity(1.0, math.sqrt(2)) / mu_of(epsilon, delta)  # of a unit-norm table, in counts
