@@ -13,8 +13,8 @@ from dpmerf.evaluate.utility import TableUtility, table_utility
 from dpmerf.evaluate.views import Rows
 from dpmerf.schema import Numeric, Schema
 
-QUICK_ROWS = 6_000
-FULL_ROWS = 50_000
+QUICK_ROWS, QUICK_FLOOR = 12_000, 2_000
+FULL_ROWS, FULL_FLOOR = 50_000, 10_000
 
 
 def evaluate(
@@ -43,11 +43,11 @@ def evaluate(
     if label is not None and makers is None:
         makers = table_regressors() if isinstance(schema.columns[label], Numeric) else table_classifiers()
     steps = 3 * len(makers or {}) + STEPS + 1
-    most = QUICK_ROWS if quick else FULL_ROWS
+    most, floor = (QUICK_ROWS, QUICK_FLOOR) if quick else (FULL_ROWS, FULL_FLOOR)
     with bar(steps, quiet) as step:
         utility: TableUtility | None = None
         if label is not None:
-            utility = table_utility(ours, theirs, before, label, seed, most, most, makers, step)
+            utility = table_utility(ours, theirs, before, label, seed, most, most, floor, makers, step)
         closeness = fidelity(ours, theirs, before, utility, quick, seed, step)
         step("nearest records")
         nearest = nearest_record(

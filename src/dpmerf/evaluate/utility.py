@@ -94,6 +94,7 @@ def table_utility(
     seed: int = 0,
     max_train: int = 50_000,
     max_test: int = 50_000,
+    max_floor: int = 5_000,
     makers: Makers | None = None,
     step: Step = silent,
 ) -> TableUtility:
@@ -111,7 +112,7 @@ def table_utility(
         ceiling_from = "70 % of the real rows; all models are tested on the other 30 %"
     numeric = real.numeric(label)
     parts = [_with_label(r, label) for r in (synthetic, train, real)]
-    fit_on, fit_real = parts[0].sample(max_train, seed), parts[1].sample(max_train, seed + 1)
+    fit_on, fit_real = parts[0].sample(max_train, seed), parts[1].sample(max_train, seed)
     test = parts[2].sample(max_test, seed + 2)
     if not len(test) or not len(fit_real) or not len(fit_on):
         raise DataError("no rows with a label are left to score")
@@ -131,7 +132,8 @@ def table_utility(
     # The answers are shuffled too: a model that learned nothing still points somewhere, and on one shuffle a linear
     # model's random direction may score 0.4 or 0.6. Shuffled answers have the same mean without that luck.
     apart = np.random.default_rng([seed, 2]).permutation(target)
-    from_floor = run(shuffled(fit_real, seed), apart, "trained on shuffled")
+    few = fit_real.sample(max_floor, seed + 3)  # more rows do not help where there is nothing to learn
+    from_floor = run(shuffled(few, seed), apart, "trained on shuffled")
     models, mean = compare(from_synthetic, from_real, from_floor)
     one_class = task != "regression" and len(np.unique(target)) < 2
     lead = LEAD if LEAD in makers else next(iter(makers))
