@@ -1,0 +1,53 @@
+"""Registry: an experiment is a module of this folder with a value EXPERIMENT. Nothing else has to be told about it."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import final
+
+import benchmarks
+from benchmarks.store import Store
+
+FOLDER = Path(__file__).parent
+
+
+@final
+@dataclass(frozen=True)
+class Run:
+    """What an experiment is told: where its data and its results are, and how much to do."""
+
+    store: Store  # one JSON file per cell; `store.cell(key, make)` skips what is done
+    data_dir: Path | None  # what --data-dir said; `benchmarks.data` looks further
+    quick: bool = False
+    runs: int = 1  # repetitions, each with its own seed
+    only: tuple[str, ...] = ()  # keep the cells whose key contains all of these
+
+    def wants(self, key: str) -> bool:
+        return all(part in key for part in self.only)
+
+
+@final
+@dataclass(frozen=True)
+class Experiment:
+    """One command: `python -m benchmarks run NAME`."""
+
+    name: str
+    what: str  # one line
+    cost: str  # for the whole, on one core
+    run: Callable[[Run], None]
+    page: Callable[[Store], str]  # Markdown (and figures written beside the JSON) from the stored cells; "" if none
+
+
+def experiments() -> dict[str, Experiment]:
+    """Every experiment of this folder, by name. A module that cannot be imported is an error, not a silence."""
+    found = {}
+    for module in sorted(m.name for m in pkgutil.iter_modules(benchmarks.__path__)):
+        if not module.startswith("__"):
+            experiment = getattr(importlib.import_module(f"benchmarks.{module}"), "EXPERIMENT", None)
+            if experiment is not None:
+                found[experiment.name] = experiment
+    return found

@@ -1,0 +1,21 @@
+"""Summary: the few figures that the project's README quotes, from the stored results."""
+
+from __future__ import annotations
+
+from benchmarks import paper, table1_page
+from benchmarks.pages import table
+from benchmarks.store import Store
+
+
+def headline(store: Store) -> str:
+    """Table 1 in four columns: real, the paper's DP-MERF, our paper preset and our default."""
+    found = table1_page.cells(store)
+    rows = []
+    for name, published in paper.TABLE1.items():
+        row = [f"{name} ({'/'.join(paper.NAMES[m] for m in table1_page.metrics(name))})"]
+        for protocol, method in (("honest", "real"), ("honest", "paper"), ("honest", "default")):
+            runs = found.get((protocol, name, method))
+            row.append("/".join(f"{v:.3f}" for v in table1_page.means(runs, name)) if runs else "–")
+        rows.append([row[0], row[1], "/".join(f"{v:.3f}" for v in published["paper"]), *row[2:]])
+    header = ["data", "real rows", "DP-MERF as published", "`--preset paper`", "**default**"]
+    return table(header, rows)
