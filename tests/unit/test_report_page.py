@@ -1,14 +1,14 @@
 """The page: complete, self-contained, marked, readable."""
 
+import itertools
 import re
 from importlib import resources
 
 import pytest
 import typer
-from conftest import mixed_rows
-from fixed_noise import FixedNoise
 from typer.testing import CliRunner
 
+from conftest import mixed_rows
 from dpmerf.budget import Unit
 from dpmerf.errors import ArtefactError
 from dpmerf.evaluate import classifiers, evaluate
@@ -18,6 +18,7 @@ from dpmerf.report import ImageSection, make_report
 from dpmerf.report.cli import report_command
 from dpmerf.schema import Schema
 from dpmerf.train import train
+from fixed_noise import FixedNoise
 
 PNG = bytes.fromhex(
     "89504e470d0a1a0a0000000d4948445200000001000000010806000000"
@@ -136,7 +137,7 @@ def test_ids_are_unique_and_every_link_has_its_target(full_page):
 def test_headings_tables_and_language_are_in_order(full_page):
     assert '<html lang="en">' in full_page and full_page.count("<h1") == 1
     levels = [int(n) for n in re.findall(r"<h([1-6])", full_page)]
-    assert all(b - a <= 1 for a, b in zip(levels, levels[1:], strict=False))
+    assert all(b - a <= 1 for a, b in itertools.pairwise(levels))
     assert full_page.count("<table>") == full_page.count("<thead>") and 'scope="col"' in full_page
     assert 'class="skip" href="#main"' in full_page and 'name="viewport"' in full_page
 
