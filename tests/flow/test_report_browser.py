@@ -30,16 +30,9 @@ pytestmark = [
     pytest.mark.skipif(CHROMIUM is None, reason="needs chromium on the PATH"),
 ]
 FLAGS = [
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--hide-scrollbars",
-    "--enable-logging=stderr",
+    *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
+    *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
+    *("--hide-scrollbars", "--enable-logging=stderr"),
 ]
 NOWHERE = "--host-resolver-rules=MAP * ~NOTFOUND"  # whatever is asked for, nothing leaves this machine
 BROWSER_ITSELF = re.compile(r"^https?://([\w.-]+\.)?(google|googleapis|gstatic)\.com(:\d+)?/")

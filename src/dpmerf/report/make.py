@@ -9,6 +9,7 @@ from dpmerf.evaluate.results import Evaluation
 from dpmerf.evaluate.run import evaluate
 from dpmerf.model import Model
 from dpmerf.release import Release
+from dpmerf.report.images import image_section
 from dpmerf.report.page import Report
 from dpmerf.report.sections import ImageSection
 
@@ -34,6 +35,9 @@ def make_report(
     """
     if model is not None and model.release.plan.hash != release.plan.hash:
         raise ArtefactError("the model was trained from another release. Pass the release that it came from")
+    if release.plan.schema.image is not None:
+        shown = images if images is not None or model is None else image_section(model, seed)
+        return Report(release, model.history if model else None, images=shown, title=title)
     if synthetic is None and model is not None:
         synthetic = model.sample(max(1, min(MOST_ROWS, round(release.rows_estimate))), seed=seed)
     if real is not None and synthetic is not None and evaluation is None:

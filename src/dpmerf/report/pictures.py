@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import matplotlib
 import numpy as np
 from matplotlib.colors import ListedColormap, to_rgb
+from matplotlib.ticker import MaxNLocator
 
 from dpmerf.evaluate.diagnostics import Fit, Signal
 from dpmerf.evaluate.results import Utility
@@ -33,7 +34,7 @@ SHADES = ("#0a7d70", "#3b4a7b", "#b4530a", "#8a8b8c", "#5b3fa1")
 
 def odds(accuracy: float, epsilon: float) -> Picture:
     """A line from coin toss to certainty, with the best attacker's place on it."""
-    figure, axes = canvas(420, 92)
+    figure, axes = canvas(400, 92)
     axes.barh([0], [50], left=50, height=0.34, color=GRID)
     axes.barh([0], [100 * accuracy - 50], left=50, height=0.34, color=SYNTHETIC)
     axes.plot([100 * accuracy], [0], "o", color=SYNTHETIC, markersize=9, markeredgecolor=PAPER)
@@ -52,7 +53,7 @@ def odds(accuracy: float, epsilon: float) -> Picture:
 
 def budget(shares: Sequence[tuple[str, float]]) -> Picture:
     """One bar cut into the stages' shares of the budget."""
-    figure, axes = canvas(420, 40 + 24 * ((len(shares) + 1) // 2))
+    figure, axes = canvas(400, 44 + 22 * ((len(shares) + 1) // 2))
     left = 0.0
     for index, (name, share) in enumerate(shares):
         axes.barh(
@@ -63,7 +64,7 @@ def budget(shares: Sequence[tuple[str, float]]) -> Picture:
     axes.set_yticks([])
     axes.set_xticks([])
     _bare(axes)
-    legend(axes, ncols=2, loc="upper left", bbox_to_anchor=(-0.02, 0.05))
+    legend(figure, columns=2)
     words = ", ".join(f"{name} {percent(share, 0)}" for name, share in shares)
     numbers = (("stage", "share of the budget"), *((name, percent(share)) for name, share in shares))
     return picture(figure, "budget shares", f"Budget shares: {words}.", numbers)
@@ -71,7 +72,7 @@ def budget(shares: Sequence[tuple[str, float]]) -> Picture:
 
 def training(fit: Fit) -> Picture:
     """The loss over the steps of training, with the noise floor."""
-    figure, axes = canvas(460, 260)
+    figure, axes = canvas(400, 270)
     axes.grid(axis="y", linewidth=0.6)
     axes.plot(fit.steps, fit.loss, color=SYNTHETIC, linewidth=2, label="loss")
     if len(fit.held_out) == len(fit.steps):
@@ -81,8 +82,9 @@ def training(fit: Fit) -> Picture:
         axes.set_yscale("log")
     else:
         axes.set_ylim(bottom=0)
+    axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
     axes.set_xlabel("training step")
-    legend(axes)
+    legend(figure, columns=3)
     end = f" and {fit.held_out[-1]:.4g} on held-out features" if fit.held_out else ""
     alternative = (
         f"Training curve: the loss goes from {fit.loss[0]:.4g} to {fit.loss[-1]:.4g}{end}; the noise floor is "
@@ -97,14 +99,14 @@ def signal(signals: Sequence[Signal]) -> Picture:
     """How far each block of the release stands above its noise, weakest last."""
     ordered = sorted(signals, key=lambda s: -s.signal_to_noise)
     shown = ordered if len(ordered) <= 24 else ordered[:12] + ordered[-12:]
-    figure, axes = canvas(460, 40 + 19 * len(shown))
+    figure, axes = canvas(400, 40 + 19 * len(shown))
     places = np.arange(len(shown))[::-1]
     values = [max(1e-2, min(s.signal_to_noise, 1e6)) for s in shown]
     axes.hlines(places, 1e-2, values, color=GRID, linewidth=1.4)
     axes.plot(values, places, "o", color=SYNTHETIC, markersize=6)
     axes.axvline(1, color=RELEASED, linewidth=1.4, linestyle=":")
     axes.set_xscale("log")
-    axes.set_yticks(places, [short(block(s.block), 28) for s in shown])
+    axes.set_yticks(places, [short(block(s.block), 24) for s in shown])
     axes.set_xlabel("signal ÷ noise (below 1: mostly noise)")
     weak = sum(s.signal_to_noise < 1 for s in signals)
     alternative = (
@@ -147,7 +149,7 @@ def heat_map(
 def utility_bars(utility: Utility, metric: str) -> Picture:
     """Each model: from the floor, over the synthetic rows' score, to the ceiling."""
     models = [*utility.models, utility.mean]
-    figure, axes = canvas(480, 70 + 24 * len(models))
+    figure, axes = canvas(400, 100 + 23 * len(models))
     places = np.arange(len(models))[::-1]
     places = np.where(np.arange(len(models)) == len(models) - 1, places - 0.5, places)
     ours = [m.synthetic[metric] for m in models]
@@ -161,7 +163,7 @@ def utility_bars(utility: Utility, metric: str) -> Picture:
     axes.set_yticks(places, [m.model for m in models])
     axes.set_xlim(start - 0.01, max(1.0, max(ceiling)) if utility.task != "regression" else max(*ceiling, *ours) + 0.05)
     axes.set_xlabel(METRIC_NAMES[metric])
-    legend(axes, loc="upper left", bbox_to_anchor=(-0.02, -0.11))
+    legend(figure)
     mean = utility.mean
     top = f", ceiling {mean.ceiling[metric]:.3f}" if mean.ceiling else ""
     alternative = (
@@ -187,7 +189,7 @@ def class_balance(classes: Sequence[str], synthetic: Sequence[float], released: 
     axes.barh(places, [100 * s for s in synthetic], height=0.55, color=SYNTHETIC, label="synthetic")
     if released is not None:
         axes.plot([100 * r for r in released], places, "D", color=RELEASED, markersize=5, label="released counts")
-        legend(axes, loc="upper left", bbox_to_anchor=(0, -0.12), ncols=2)
+        legend(figure, columns=2)
     axes.set_yticks(places, [short(c, 20) for c in classes])
     axes.set_xlabel("share, %")
     words = ", ".join(f"{c} {percent(s)}" for c, s in zip(classes, synthetic, strict=True))

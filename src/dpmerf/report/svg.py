@@ -72,9 +72,9 @@ def canvas(width: int, height: int) -> tuple[Figure, Axes]:
     return figure, axes
 
 
-def legend(axes: Axes, **options: Any) -> None:
-    """A legend without a frame."""
-    axes.legend(frameon=False, labelcolor=INK, fontsize=11, handlelength=1.2, **options)
+def legend(figure: Figure, columns: int = 1) -> None:
+    """A legend below the drawing, without a frame."""
+    figure.legend(loc="outside lower left", ncols=columns, frameon=False, labelcolor=INK, fontsize=11, handlelength=1.2)
 
 
 def picture(figure: Figure, name: str, alternative: str, numbers: tuple[tuple[str, ...], ...] = ()) -> Picture:
@@ -103,7 +103,8 @@ def _inline(text: str, name: str, alternative: str) -> str:
     size = box[1].split() if box else ["0", "0", "0", "0"]
     label = html.escape(alternative, quote=True)
     start = (
-        f'<svg role="img" aria-label="{label}" viewBox="{" ".join(size)}" style="max-width:{float(size[2]):.0f}px" '
+        f'<svg role="img" aria-label="{label}" viewBox="{" ".join(size)}" '
+        f'style="max-width:{1.2 * float(size[2]):.0f}px" '
         'xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink">'
     )
     return re.sub(r"\n\s*", "\n", start + text[head.end() :]).strip()
