@@ -14,20 +14,23 @@ from rich.console import Console
 from rich.markdown import Markdown
 from rich.table import Table
 
-from dpmerf import demo_data, tables
+from dpmerf import demo_data, gallery, tables
 from dpmerf.api import open_ledger, public_rows
 from dpmerf.budget import Unit
 from dpmerf.codec import Codec
-from dpmerf.draft import draft
+from dpmerf.draft import draft, draft_images
 from dpmerf.errors import DataError, DpmerfError, PlanError, SchemaError
 from dpmerf.model import Model
 from dpmerf.plan import Plan
 from dpmerf.presets import make_plan
+from dpmerf.private.image_facts import declare
+from dpmerf.private.images import open_data
 from dpmerf.private.ledger import Ledger
 from dpmerf.private.measure import measure
 from dpmerf.private.rows import Csv, Rows, open_rows
 from dpmerf.progress import Bars
 from dpmerf.release import Release, check_writable
+from dpmerf.report import make_report
 from dpmerf.schema import Schema
 from dpmerf.train import train as train_model
 
@@ -56,6 +59,12 @@ Balanced = Annotated[bool, typer.Option(help="Classes are known to be equally fr
 Seed = Annotated[int, typer.Option(help="Seed for everything but the noise.")]
 Steps = Annotated[int | None, typer.Option(help="Training steps; a good number if left out.")]
 Device = Annotated[str, typer.Option(help="PyTorch device for the paper preset's network.")]
+Images = Annotated[bool, typer.Option("--images", help="The data are pictures: .npz, or a folder of class folders.")]
+Size = Annotated[str | None, typer.Option(help="Pictures: HEIGHTxWIDTH, where the container does not state it.")]
+Channels = Annotated[int | None, typer.Option(help="Pictures: 1 (grey) or 3 (colour).")]
+Classes = Annotated[str | None, typer.Option(help="Pictures: how many classes (0, 1, …), or their names: cat,dog.")]
+PixelRange = Annotated[str | None, typer.Option(help="Pictures: LOW,HIGH; by the stored type if left out.")]
+Fast = Annotated[bool, typer.Option("--fast", help="Pictures: train for a third of the steps.")]
 LedgerFile = Annotated[Path | None, typer.Option("--ledger", help="Ledger to charge before any row is read.")]
 
 
@@ -63,11 +72,19 @@ LedgerFile = Annotated[Path | None, typer.Option("--ledger", help="Ledger to cha
 def schema_draft(
     data: Annotated[str, typer.Argument(help="Table: its header and stored types are read, no value.")],
     output: Annotated[Path | None, typer.Option("-o", "--output", help="File; standard output if left out.")] = None,
+    images: Images = False,
+    size: Size = None,
+    channels: Channels = None,
+    classes: Classes = None,
+    pixel_range: PixelRange = None,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
     """Write a schema to fill in, from column names and stored types alone."""
-    text = draft(open_rows(data).fields)
+    if images:
+        text = draft_images(_pictures(data, None, size, channels, classes, pixel_range, quiet or as_json))
+    else:
+        text = draft(open_rows(data).fields)
     if output is not None:
         _write_text(output, text)
         say(
@@ -144,7 +161,7 @@ def release(
 ) -> None:
     """The only private step: spend the budget, read the rows once, publish noisy sums."""
     priced = Plan.load(plan)
-    source = open_rows(data)
+    source = open_data(data, priced.schema)
     source.require(list(priced.schema.learned))
     check_writable(output)
     made = measure(source, priced, ledger=open_ledger(ledger, priced), bars=Bars(not quiet and not as_json))
@@ -163,6 +180,7 @@ def train(
     output: Annotated[Path, typer.Option("-o", "--output", help="Folder for the model.")],
     seed: Seed = 0,
     steps: Steps = None,
+    fast: Fast = False,
     device: Device = "cpu",
     quiet: Quiet = False,
     as_json: Json = False,
@@ -170,7 +188,7 @@ def train(
     """Fit a generator to a release. No rows, no cost, as often as you like."""
     source = Release.load(release)
     check_writable(output)
-    model = train_model(source, seed=seed, steps=steps, device=device, bars=Bars(not quiet and not as_json))
+    model = train_model(source, seed=seed, steps=steps, device=device, fast=fast, bars=Bars(not quiet and not as_json))
     model.save(output)
     h = model.history
     found = {"model": str(output), "loss": h.loss[-1:] and h.loss[-1], "noise_floor": h.floor}
@@ -181,7 +199,7 @@ def train(
 def sample(
     model: Annotated[Path, typer.Argument(help="Model folder.")],
     n: Annotated[int, typer.Option("-n", help="Number of rows.")],
-    output: Annotated[Path, typer.Option("-o", "--output", help="File: .csv or .parquet.")],
+    output: Annotated[Path, typer.Option("-o", "--output", help="File: .csv or .parquet; .npz for pictures.")],
     given: Annotated[list[str] | None, typer.Option(help="Hold a column fixed: COLUMN=VALUE. May be repeated.")] = None,
     seed: Annotated[int | None, typer.Option(help="Seed; the model's own if left out.")] = None,
     quiet: Quiet = False,
@@ -190,7 +208,11 @@ def sample(
     """Draw synthetic rows."""
     source = Model.load(model)
     parts = source.stream(n, _pairs(given or []), seed)
-    count = tables.write(parts, output, source.release.guarantee(), n, Bars(not quiet and not as_json))
+    bars = Bars(not quiet and not as_json)
+    if output.suffix.lower() == ".npz":
+        count = gallery.write_npz(parts, output, source.release.plan.schema, n, bars)
+    else:
+        count = tables.write(parts, output, source.release.guarantee(), n, bars)
     say(quiet, as_json, {"synthetic": str(output), "rows": count}, f"{count:,} synthetic rows written to {output}")
 
 
@@ -241,9 +263,9 @@ def ledger_init(
 @app.command(epilog="Example: dpmerf synth patients.csv --schema schema.toml --label outcome --epsilon 1 -o out/")
 def synth(
     data: Annotated[str, typer.Argument(help="Table: CSV, Parquet, Arrow, or a folder of them.")],
-    schema: Annotated[Path, typer.Option(help="Schema file.")],
     epsilon: Epsilon,
     output: Annotated[Path, typer.Option("-o", "--output", help="Folder for everything that is made.")],
+    schema: Annotated[Path | None, typer.Option(help="Schema file; may be left out with --images.")] = None,
     delta: Delta = None,
     label: Label = None,
     rows: RowsHint = None,
@@ -254,19 +276,30 @@ def synth(
     n: Annotated[int | None, typer.Option("-n", help="Synthetic rows; as many as the data has if left out.")] = None,
     seed: Seed = 0,
     steps: Steps = None,
+    fast: Fast = False,
     device: Device = "cpu",
     ledger: LedgerFile = None,
+    images: Images = False,
+    size: Size = None,
+    channels: Channels = None,
+    classes: Classes = None,
+    pixel_range: PixelRange = None,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
     """All of it in one line: plan, release, train, sample and report."""
-    declared = _labelled(Schema.load(schema), label)
-    source = open_rows(data)
+    if schema is not None:
+        declared = _labelled(Schema.load(schema), label)
+    elif images:
+        declared = _pictures(data, label, size, channels, classes, pixel_range, quiet or as_json)
+    else:
+        raise SchemaError("name the schema with --schema FILE (`dpmerf schema draft` begins one); pictures: --images")
+    source = open_data(data, declared)
     source.require(list(declared.learned))
     protected = Unit.parse(unit, neighbours)
     count = rows if rows is not None else public_rows(source, protected)
     priced = make_plan(declared, epsilon, delta, rows=count, unit=protected, preset=preset, balanced=balanced)
-    made = run(source, priced, output, n, seed, steps, device, open_ledger(ledger, priced), quiet or as_json)
+    made = run(source, priced, output, n, seed, steps, device, open_ledger(ledger, priced), quiet or as_json, fast)
     words = "\n".join(f"  {what:<10} {path}" for what, path in made.items())
     say(quiet, as_json, made, f"Done, ({priced.epsilon:g}, {priced.delta:g})-differentially private:\n{words}")
 
@@ -316,6 +349,7 @@ def run(
     device: str,
     ledger: Ledger | None,
     silent: bool,
+    fast: bool = False,
 ) -> dict[str, str]:
     """Release, train, sample into one folder. Each part is on disk before the next begins."""
     check_writable(output)
@@ -325,12 +359,25 @@ def run(
     paths = {"release": output / "release", "model": output / "model"}
     noisy = measure(source, priced, ledger=ledger, bars=bars)
     noisy.save(paths["release"])
-    model = train_model(noisy, seed=seed, steps=steps, device=device, bars=bars)
+    model = train_model(noisy, seed=seed, steps=steps, device=device, fast=fast, bars=bars)
     model.save(paths["model"])
     rows = n or round(noisy.rows_estimate)
+    if priced.schema.image is not None:
+        paths |= _write_pictures(model, rows, output, bars)
+        return {what: str(path) for what, path in paths.items()}
     paths["synthetic"] = output / ("synthetic.csv" if isinstance(source, Csv) else "synthetic.parquet")
     tables.write(model.stream(rows), paths["synthetic"], noisy.guarantee(), rows, bars)
     return {what: str(path) for what, path in paths.items()}
+
+
+def _write_pictures(model: Model, n: int, output: Path, bars: Bars) -> dict[str, Path]:
+    """synthetic.npz, contact_sheet.png and report.html."""
+    paths = {"synthetic": output / "synthetic.npz", "sheet": output / "contact_sheet.png"}
+    gallery.write_npz(model.stream(n), paths["synthetic"], model.release.plan.schema, n, bars)
+    _guard(paths["sheet"], lambda: paths["sheet"].write_bytes(gallery.contact_sheet(model)))
+    paths["report"] = output / "report.html"
+    make_report(model.release, model).write(paths["report"])
+    return paths
 
 
 def say(quiet: bool, as_json: bool, found: dict[str, Any], words: str) -> None:
@@ -345,6 +392,34 @@ def _labelled(schema: Schema, label: str | None) -> Schema:
     if label is None:
         return schema
     return schema.with_label(None if label == "none" and "none" not in schema.columns else label)
+
+
+def _pictures(
+    data: str,
+    label: str | None,
+    size: str | None,
+    channels: int | None,
+    classes: str | None,
+    pixel_range: str | None,
+    silent: bool,
+) -> Schema:
+    """The schema of pictures from flags and the container's structure; what is assumed is said."""
+    try:
+        low, high = map(float, pixel_range.split(",")) if pixel_range else (None, None)
+    except ValueError:
+        raise SchemaError(f"--pixel-range is '{pixel_range}': write LOW,HIGH, for example 0,1") from None
+    named = None if classes is None else int(classes) if classes.isdecimal() else classes.split(",")
+    found = declare(
+        data,
+        size=size,
+        channels=channels,
+        classes=named,
+        pixel_range=None if low is None or high is None else (low, high),
+        labelled=label != "none",
+    )
+    for note in () if silent else found.notes:
+        print(f"note: {note}", file=sys.stderr)
+    return found.schema
 
 
 def _pairs(given: list[str]) -> dict[str, str]:

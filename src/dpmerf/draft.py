@@ -7,6 +7,8 @@ import re
 
 import pyarrow as pa
 
+from dpmerf.schema import Schema
+
 _BOUNDS = 'min = "?"        # smallest value that can occur: a public fact\nmax = "?"        # largest\n'
 _VALUES = 'kind = "category"\nvalues = ["?"]   # every value that can occur\n'
 _MOMENTS = 'first = "?"      # earliest that can occur, for example {example}\nlast = "?"       # latest\n'
@@ -21,6 +23,17 @@ def draft(fields: dict[str, pa.DataType | None]) -> str:
         '# label = "..."   # the column to predict, if there is one\n'
     )
     return head + "".join(f"\n[columns.{_key(name)}]\n{_column(kind)}" for name, kind in fields.items())
+
+
+def draft_images(schema: Schema) -> str:
+    """A complete schema of pictures as TOML, to check and to keep."""
+    lines = ["# Public facts about the pictures. Nothing here may be looked up in the data.", "format = 1"]
+    lines += [] if schema.label is None else [f"label = {json.dumps(schema.label)}"]
+    for name, column in schema.columns.items():
+        facts = {"kind": column.kind, **column.model_dump(exclude_defaults=True, mode="json")}
+        lines += [f"\n[columns.{_key(name)}]"]
+        lines += [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in facts.items()]
+    return "\n".join(lines) + "\n"
 
 
 def _column(kind: pa.DataType | None) -> str:
