@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
@@ -43,9 +42,14 @@ class Fine:
         return len(self.edges) - 1
 
     @property
+    def widths(self) -> np.ndarray:
+        """How many levels each cell holds."""
+        return np.diff(self.edges)
+
+    @property
     def single(self) -> np.ndarray:
         """Which cells are one level: they decode exactly."""
-        return np.diff(self.edges) == 1
+        return self.widths == 1
 
     def index(self, units: Tensor) -> Tensor:
         """(n,) numbers in [0, 1] -> (n,) cells."""
@@ -123,75 +127,44 @@ class FineGrid:
 
 
 @final
-@dataclass(frozen=True)
-class Bins:
-    """One column's fine cell -> bin, and the share of each fine cell, for drawing inside a bin."""
-
-    bin_of: Tensor  # (cells,) int64
-    share: Tensor  # (cells,) float64, sums to 1
-
-    @property
-    def size(self) -> int:
-        return int(self.bin_of.max()) + 1
-
-    def draw(self, bins: Tensor, rng: torch.Generator) -> Tensor:
-        """(n,) bins -> (n,) fine cells; within a bin the shares are met as evenly as n allows."""
-        cells = torch.zeros_like(bins)
-        for b in range(self.size):
-            rows = torch.nonzero(bins == b).flatten()
-            if len(rows) == 0:
-                continue
-            members = torch.nonzero(self.bin_of == b).flatten()
-            weight = self.share[members]
-            weight = weight / weight.sum() if weight.sum() > 0 else torch.full_like(weight, 1 / len(members))
-            ladder = (torch.randperm(len(rows), generator=rng) + torch.rand(len(rows), generator=rng)) / len(rows)
-            cells[rows] = members[torch.searchsorted(weight.cumsum(0), ladder.double()).clamp(max=len(members) - 1)]
-        return cells
-
-
-@final
 class Binning:
-    """The discrete view of a whole row: one variable per learned column."""
+    """The discrete view of a whole row: one variable per learned column, each a grouping of its fine cells."""
 
-    def __init__(self, grid: FineGrid, columns: dict[str, Bins]) -> None:
+    def __init__(self, grid: FineGrid, bin_of: dict[str, Tensor]) -> None:
         self.grid = grid
-        self.columns = columns
+        self.bin_of = bin_of  # column -> (fine cells,) int64
 
     @property
     def variables(self) -> dict[str, Variable]:
-        return {name: Variable(f"{name}#bin", bins.size) for name, bins in self.columns.items()}
+        return {name: Variable(f"{name}#bin", int(bin_of.max()) + 1) for name, bin_of in self.bin_of.items()}
 
     def encode(self, batch: Batch) -> dict[str, Tensor]:
         """Column -> (n,) bins."""
-        return {name: self.columns[name].bin_of[cells] for name, cells in self.grid.encode(batch).items()}
+        return {name: self.bin_of[name][cells] for name, cells in self.grid.encode(batch).items()}
 
-    def decode(self, codes: dict[str, Tensor], rng: torch.Generator) -> Batch:
-        return self.grid.decode({name: self.columns[name].draw(code, rng) for name, code in codes.items()}, rng)
+    def decode(self, codes: dict[str, Tensor], shares: dict[str, Tensor], rng: torch.Generator) -> Batch:
+        """Column -> (n,) bins, back to a batch; `shares` weigh the fine cells inside their bins."""
+        fine = {name: _draw_inside(self.bin_of[name], shares[name], code, rng) for name, code in codes.items()}
+        return self.grid.decode(fine, rng)
 
     def to_json(self) -> dict[str, Any]:
-        return {n: {"bin_of": b.bin_of.tolist(), "share": b.share.tolist()} for n, b in self.columns.items()}
+        return {name: bin_of.tolist() for name, bin_of in self.bin_of.items()}
 
     @staticmethod
     def from_json(grid: FineGrid, data: dict[str, Any]) -> Binning:
-        return Binning(
-            grid,
-            {
-                name: Bins(torch.tensor(d["bin_of"]), torch.tensor(d["share"], dtype=torch.float64))
-                for name, d in data.items()
-            },
-        )
+        return Binning(grid, {name: torch.tensor(bin_of) for name, bin_of in data.items()})
 
     @staticmethod
     def equal(grid: FineGrid, bins: int) -> Binning:
         """Public bins: equal groups of fine cells; categories as they are."""
-        columns = {}
+        bin_of = {}
         for name, variable in grid.variables.items():
-            cells = torch.arange(variable.size)
+            bin_of[name] = torch.arange(variable.size)
             if name in grid.numeric:
                 size = grid.numeric[name].size
-                cells = torch.where(cells < size, cells * min(bins, size) // size, min(bins, size))
-            columns[name] = Bins(cells, torch.full((variable.size,), 1.0 / variable.size, dtype=torch.float64))
-        return Binning(grid, columns)
+                most = min(bins, size)
+                bin_of[name] = torch.where(bin_of[name] < size, bin_of[name] * most // size, most)
+        return Binning(grid, bin_of)
 
     @staticmethod
     def cut(
@@ -201,18 +174,33 @@ class Binning:
 
         Columns in `whole` keep every cell.
         """
-        columns = {}
+        bin_of = {}
         for name, noisy in counts.items():
-            share = to_simplex(noisy.double() / max(rows, 1.0))
+            mass = to_simplex(noisy.double(), rows).numpy()
             if name in whole:
-                bin_of = np.arange(len(share))
+                cut = np.arange(len(mass))
             elif name in grid.numeric:
                 nullable = grid.codec.schema.columns[name].nullable
-                bin_of = _cut_numbers(share.numpy() * rows, grid.numeric[name].single, nullable, sigma, rows, bins)
+                cut = _cut_numbers(mass, grid.numeric[name].single, nullable, sigma, rows, bins)
             else:
-                bin_of = _cut_categories(share.numpy() * rows, sigma)
-            columns[name] = Bins(torch.from_numpy(bin_of).long(), share)
-        return Binning(grid, columns)
+                cut = _cut_categories(mass, sigma)
+            bin_of[name] = torch.from_numpy(cut).long()
+        return Binning(grid, bin_of)
+
+
+def _draw_inside(bin_of: Tensor, shares: Tensor, bins: Tensor, rng: torch.Generator) -> Tensor:
+    """(n,) bins -> (n,) fine cells; within a bin the shares are met as evenly as n allows."""
+    cells = torch.zeros_like(bins)
+    for b in range(int(bin_of.max()) + 1):
+        rows = torch.nonzero(bins == b).flatten()
+        if len(rows) == 0:
+            continue
+        members = torch.nonzero(bin_of == b).flatten()
+        weight = shares[members].double().clamp_min(0)
+        weight = weight / weight.sum() if weight.sum() > 0 else torch.full_like(weight, 1 / len(members))
+        ladder = (torch.randperm(len(rows), generator=rng) + torch.rand(len(rows), generator=rng)) / len(rows)
+        cells[rows] = members[torch.searchsorted(weight.cumsum(0), ladder.double()).clamp(max=len(members) - 1)]
+    return cells
 
 
 def to_simplex(v: Tensor, total: float | Tensor = 1.0) -> Tensor:
@@ -250,7 +238,7 @@ def _cut_numbers(
     clear = max(3 * sigma, 1.0)
     alone = p > clear if size <= 2 * bins else single & (p > max(3 * sigma, rows / (2 * bins)))
     shared = max(bins - int(alone.sum()), min(8, bins), 1)
-    target = max(p[~alone].sum() / shared, 2 * sigma)
+    target = max(p[~alone].sum() / shared, 4 * sigma)
     bin_of, current, filled, is_open = np.zeros(len(mass), np.int64), -1, 0.0, False
     for i in range(size):
         if alone[i]:
@@ -262,9 +250,18 @@ def _cut_numbers(
         bin_of[i] = current
     _merge_faint(bin_of[:size], p, alone, min(target / 3, 2 * sigma))
     _, bin_of[:size] = np.unique(bin_of[:size], return_inverse=True)
+    _merge_down(bin_of[:size], p, 2 * bins)
     if nullable:
         bin_of[-1] = bin_of[:size].max() + 1
     return bin_of
+
+
+def _merge_down(bin_of: np.ndarray, mass: np.ndarray, most: int) -> None:
+    """Join the lightest neighbours until there are at most `most` bins: the size that the plan's price counted."""
+    while (count := bin_of.max() + 1) > most:
+        weight = np.bincount(bin_of, mass, count)
+        j = int(np.argmin(weight[:-1] + weight[1:]))
+        bin_of[bin_of > j] -= 1
 
 
 def _merge_faint(bin_of: np.ndarray, mass: np.ndarray, alone: np.ndarray, faint: float) -> None:

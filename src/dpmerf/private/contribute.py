@@ -57,14 +57,20 @@ class Sums:
 
 
 def bounded(values: Tensor, block: Block) -> Tensor:
-    """(n, width) features -> whole numbers (in float64), truncated toward zero, each row within the block's norm."""
+    """(n, width) features -> whole numbers (in float64), truncated toward zero, each row within the block's norm.
+
+    The bound does not rest on the map: a row that is too long is shrunk, one that is not finite counts as zero.
+    """
     whole = torch.trunc(values * (block.weight * 2**BITS))
+    if not bool(torch.isfinite(whole).all()):
+        whole[~torch.isfinite(whole).all(dim=1)] = 0.0
     square = (whole * whole).sum(dim=1)
     limit = block.integer_norm
     over = square > limit * limit
     if bool(over.any()):  # rounding in cos and sin; shrink, truncate again
         shrink = limit / (square[over].sqrt().ceil() + 1)
         whole[over] = torch.trunc(whole[over] * shrink[:, None])
+        whole[(whole * whole).sum(dim=1) > limit * limit] = 0.0  # beyond what floats can shrink
     return whole
 
 

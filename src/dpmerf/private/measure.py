@@ -52,8 +52,8 @@ def measure(
     for stage, price in zip(plan.stages, plan.prices, strict=True):
         so_far = Release(plan, sums, count, noise.name, binning)
         phi = so_far.feature_map(stage)
-        if phi.dim > price.coordinates:  # the discrete sampler's part of delta was counted for fewer; no row is involved
-            raise PlanError(f"stage '{stage.name}' came out larger than it was priced: make the plan with `dpmerf plan`")
+        if phi.dim > price.coordinates:  # the discrete sampler's part of delta was counted for fewer. Not by any row
+            raise PlanError(f"stage '{stage.name}' is larger than it was priced: make the plan with `dpmerf plan`")
         exact, n = summer(rows, plan, phi, _view(so_far, stage), bars, f"reading ({stage.name})")
         if plan.unit.rows_public:
             if n == 0:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import datetime as dt
+import decimal
 import gzip
 import io
 import os
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any, TextIO, final
 
 import narwhals as nw
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -145,8 +147,9 @@ class Arrow(Rows):
 
 @final
 class Csv(Rows):
-    """One CSV file, plain, gzip or zstd. Every cell is read as text and every line is one row: a short line is filled
-    with empty cells and a long one cut, so that no cell content can change how another row is read."""
+    """One CSV file, plain, gzip or zstd. Every cell is read as text and every record is one row: a short record is
+    filled with empty cells and a long one cut, so that no cell can change how another row is read. A quotation mark
+    that is opened and never closed swallows the lines after it: that is a damaged file, not a cell."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -173,7 +176,9 @@ class Csv(Rows):
             weight = 0
             for line in reader:
                 if not line:
-                    continue
+                    if len(self._header) > 1:
+                        continue
+                    line = [""]  # an empty cell of a table of one column: a row like any other
                 lines.append(line)
                 weight += sum(map(len, line))
                 if len(lines) == BATCH or weight > 64_000_000:
@@ -242,7 +247,9 @@ def _open_path(path: Path) -> Rows:
     name = path.name.lower()
     if path.is_dir():
         known = CSV_ENDINGS + PARQUET_ENDINGS + ARROW_ENDINGS
-        files = sorted(p for p in path.iterdir() if p.name.lower().endswith(known) and not p.name.startswith(("_", ".")))
+        files = sorted(
+            p for p in path.iterdir() if p.name.lower().endswith(known) and not p.name.startswith(("_", "."))
+        )
         if not files:
             raise DataError(f"the folder {path} holds no CSV, Parquet or Arrow file")
         return Folder(path, [_open_path(p) for p in files])
@@ -273,11 +280,21 @@ def _readable(path: Path, kind: str) -> Iterator[None]:
 
 
 def _to_arrow(frame: Any) -> pa.Table:
-    """A frame as an Arrow table; columns of Python objects are taken cell by cell."""
+    """A frame as an Arrow table; columns of Python objects are taken cell by cell.
+
+    A frame library chooses the type of a whole column by its cells, so one odd cell can turn numbers into objects.
+    The other cells must mean the same in either form: `_as_text` writes what the typed column would have said.
+    """
     arrays = {}
     for name in frame.columns:
         series = frame[name]
-        arrays[str(name)] = _objects(series.to_list()) if series.dtype == nw.Object else series.to_arrow()
+        if series.dtype == nw.Object or str(getattr(series.to_native(), "dtype", "")) == "object":
+            arrays[str(name)] = _objects(series.to_list())
+            continue
+        try:
+            arrays[str(name)] = series.to_arrow()
+        except (pa.ArrowException, UnicodeError, TypeError, ValueError):  # may quote a cell
+            arrays[str(name)] = _objects(series.to_list())
     return pa.table(arrays)
 
 
@@ -287,6 +304,8 @@ def _objects(cells: list[Any]) -> pa.Array:
 
 def _as_text(cell: Any) -> str | None:
     """What a Python object means as a cell; what means nothing is null. A function of this cell alone."""
+    if isinstance(cell, np.generic) and not isinstance(cell, np.datetime64 | np.timedelta64):
+        cell = cell.item()
     if isinstance(cell, str):
         return cell.encode("utf-8", "replace").decode()
     if isinstance(cell, bool):
@@ -296,5 +315,10 @@ def _as_text(cell: Any) -> str | None:
     if isinstance(cell, float):
         return None if cell != cell else str(int(cell)) if cell == cell // 1 and abs(cell) < 2**53 else repr(cell)
     if isinstance(cell, dt.date | dt.datetime):
-        return None if cell != cell else cell.isoformat()
+        if cell != cell:
+            return None
+        zoned = isinstance(cell, dt.datetime) and cell.tzinfo is not None
+        return (cell.astimezone(dt.UTC).replace(tzinfo=None) if zoned else cell).isoformat()
+    if isinstance(cell, decimal.Decimal):
+        return str(cell)
     return None
