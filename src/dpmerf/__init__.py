@@ -2,7 +2,7 @@
 
 __version__ = "0.1.0"
 
-from dpmerf.api import Synthesizer, release, synthesize
+from dpmerf.api import Synthesizer, release, synthesize, synthesize_images
 from dpmerf.budget import Unit
 from dpmerf.errors import DpmerfError
 from dpmerf.model import Model
@@ -26,5 +26,6 @@ __all__ = [
     "make_plan",
     "release",
     "synthesize",
+    "synthesize_images",
     "train",
 ]

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import Any, Literal, final
 
 import narwhals as nw
+import numpy as np
 import pyarrow as pa
 
 from dpmerf.budget import Unit
 from dpmerf.errors import TrainError
+from dpmerf.gallery import arrays
 from dpmerf.model import Model
 from dpmerf.plan import Plan
 from dpmerf.presets import make_plan
+from dpmerf.private.image_facts import declare
+from dpmerf.private.images import open_data
 from dpmerf.private.ledger import Ledger
 from dpmerf.private.measure import measure
-from dpmerf.private.rows import Rows, open_rows
+from dpmerf.private.rows import Rows
 from dpmerf.progress import SILENT, Bars
 from dpmerf.release import Release
 from dpmerf.schema import Schema
@@ -72,6 +77,45 @@ def synthesize(
     return tool.fit(data, schema, label).sample(n)
 
 
+def synthesize_images(
+    x: Any,
+    y: Any = None,
+    *,
+    epsilon: float,
+    delta: float | None = None,
+    size: str | tuple[int, int] | None = None,
+    channels: int | None = None,
+    classes: int | Sequence[str] | None = None,
+    pixel_range: tuple[float, float] | None = None,
+    n: int | None = None,
+    preset: str = "default",
+    balanced: bool = False,
+    fast: bool = False,
+    seed: int = 0,
+    ledger: Ledger | str | os.PathLike[str] | None = None,
+    progress: bool = False,
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """Synthetic pictures (uint8) and labels from arrays x and y, a path (.npz, class folders) or a torch dataset.
+
+    Size, channels and pixel range come from the array's shape and type where it has them; the number of classes is
+    declared (10 if left out), never looked up in y. Arrays without y are taken as unlabelled.
+    """
+    data = (np.asarray(x), y) if isinstance(x, np.ndarray) or y is not None else x
+    declared = declare(
+        data,
+        size=size,
+        channels=channels,
+        classes=classes,
+        pixel_range=pixel_range,
+        labelled=not isinstance(data, tuple) or y is not None,
+    )
+    tool = Synthesizer(
+        epsilon, delta, preset=preset, balanced=balanced, seed=seed, ledger=ledger, progress=progress, fast=fast
+    )
+    schema = declared.schema
+    return arrays(tool.fit(open_data(data, schema), schema).sample(n), schema)
+
+
 @final
 class Synthesizer:
     """The scikit-learn shape: settings, then `fit`, which returns a fitted thing that samples.
@@ -93,18 +137,19 @@ class Synthesizer:
         seed: int = 0,
         ledger: Ledger | str | os.PathLike[str] | None = None,
         progress: bool = False,
+        fast: bool = False,
     ) -> None:
         self.epsilon, self.delta, self.rows = epsilon, delta, rows
         self.unit = unit if isinstance(unit, Unit) else Unit.parse(unit, neighbours)
         self.preset, self.balanced, self.seed, self.ledger = preset, balanced, seed, ledger
-        self.progress = progress
+        self.progress, self.fast = progress, fast
 
     def fit(self, data: Any, schema: Schema | str | os.PathLike[str], label: str | None = UNSET) -> Fitted:
         declared = schema if isinstance(schema, Schema) else Schema.load(schema)
         if label != UNSET:
             declared = declared.with_label(label)
         bars = Bars(self.progress)
-        source = open_rows(data)
+        source = open_data(data, declared)
         plan = make_plan(
             declared,
             self.epsilon,
@@ -115,7 +160,9 @@ class Synthesizer:
             balanced=self.balanced,
         )
         noisy = release(source, plan, ledger=self.ledger, bars=bars)
-        return Fitted(train(noisy, seed=self.seed, bars=bars), _kind_of(data))
+        return Fitted(
+            train(noisy, seed=self.seed, fast=self.fast, bars=bars), _kind_of(source if declared.image else data)
+        )
 
 
 @final
