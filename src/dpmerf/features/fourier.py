@@ -9,6 +9,7 @@ from typing import final
 import torch
 from torch import Tensor
 
+from dpmerf.features.circle import cos_sin
 from dpmerf.features.dense import Dense
 
 INPUT_BITS = 20  # numbers are read on a grid of 2⁻²⁰
@@ -22,7 +23,7 @@ class Fourier(Dense):
 
     Why a row's features do not depend on the rows around it: inputs and frequencies lie on binary grids so coarse that
     every product and every partial sum of ωᵀx is exact in float64. The order in which a matrix product adds, which
-    changes with the shape of the batch, then cannot change the result.
+    changes with the shape of the batch, then cannot change the result; and `cos_sin` treats every angle alone.
 
     >>> Fourier.draw(columns=3, dim=64, scales=(1.0,), seed=0).dim
     64
@@ -51,9 +52,7 @@ class Fourier(Dense):
     def __call__(self, numbers: Tensor) -> Tensor:
         if numbers.dtype == torch.float64:
             numbers = torch.round(numbers * 2**INPUT_BITS) / 2**INPUT_BITS
-        angles = numbers @ self.frequencies.to(numbers.dtype)  # (n, m)
-        scale = 1 / math.sqrt(angles.shape[1])
-        return torch.cat([torch.cos(angles), torch.sin(angles)], dim=1) * scale
+        return cos_sin(numbers @ self.frequencies.to(numbers.dtype))
 
 
 def on_grid(weights: Tensor, input_bound: float = 1.0) -> Tensor:

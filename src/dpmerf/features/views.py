@@ -17,6 +17,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from dpmerf.features.circle import cos_sin
 from dpmerf.features.dense import Dense
 from dpmerf.features.fourier import INPUT_BITS, on_grid
 
@@ -129,7 +130,7 @@ class FourierOf(Dense):
 def waves(view: Tensor, frequencies: Tensor) -> Tensor:
     """(w, n, d) and (w, d, m) -> (n, 2·w·m), norm 1, in the order cos or sin, window, frequency."""
     angles = torch.bmm(_rounded(view, INPUT_BITS), frequencies).transpose(0, 1).flatten(1)  # (n, w·m)
-    return torch.cat([torch.cos(angles), torch.sin(angles)], dim=1) / math.sqrt(angles.shape[1])
+    return cos_sin(angles)
 
 
 def gabor_bank(orientations: int, size: int = 7, wavelength: float = 4.0, width: float = 1.6) -> Tensor:
