@@ -1,7 +1,7 @@
 """Protocols: which rows train and which test. One split for every method.
 
-paper:  the paper's rows, undersampling and splits, for comparison with its numbers. Undersampling looks at labels and the
-        rates were tuned on private rows: comparable, not private end to end.
+paper:  the paper's rows, undersampling and splits, for comparison with its numbers. Undersampling looks at labels and
+        its rates were tuned on private rows: comparable, not private end to end.
 honest: all rows, no undersampling; official test rows where they exist, else one fixed split of 80/20.
 """
 

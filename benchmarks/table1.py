@@ -56,7 +56,7 @@ def cell(this: Run, protocol: str, name: str, column: str, repeat: int) -> dict[
 
 EXPERIMENT = Experiment(
     "table1",
-    "Table 1: 8 tables x {real, DP-MERF paper preset, default, baselines} at (1, 1e-5) and without noise, 12 classifiers",
+    "Table 1: 8 tables x {real, paper preset, default, baselines} at (1, 1e-5) and without noise, 12 classifiers",
     "about 6 CPU hours a run without baselines, 12 with; --quick 10 minutes",
     run,
     page,

@@ -1,0 +1,156 @@
+"""Peers: the tools that a user would pick instead, on the same rows, with the same public facts, ε and δ."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, final
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import torch
+
+from benchmarks import child, envs, scoring
+from benchmarks.data import SETS
+from benchmarks.methods import Task
+from benchmarks.peers_page import page
+from benchmarks.protocols import Split, split
+from benchmarks.registry import Experiment, Run
+from dpmerf.codec import Batch, Codec
+
+DELTA = 1e-5
+ON = (
+    ("adult", 1.0),
+    ("covtype", 1.0),
+    ("credit", 1.0),
+    ("intrusion", 1.0),
+    ("census", 1.0),
+    ("adult", 0.2),
+    ("adult", 10.0),
+)
+SECONDS = 6 * 3600.0  # then a peer counts as not finished
+SCRIPTS = Path(__file__).parent / "peer_scripts"
+DPMM = ("dpmm==0.1.9",)
+SMARTNOISE = ("smartnoise-synth==1.0.8",)
+
+
+@final
+@dataclass(frozen=True)
+class Peer:
+    """A method of a tool, and what was reduced so that it finishes on one core."""
+
+    tool: str
+    method: str
+    requirements: tuple[str, ...]
+    options: dict[str, Any] = field(default_factory=dict)
+    quick: dict[str, Any] = field(default_factory=dict)  # in place of `options` with --quick
+
+
+def _quick(**more: Any) -> dict[str, Any]:
+    return {"max_model_size": 1, "gen_kwargs": {"n_iters": 50, **more}}
+
+
+PEERS = {
+    # AIM without limits takes many hours: 45 rounds and a model of 5 MB keep most of its quality.
+    "aim": Peer("dpmm", "aim", DPMM, {"max_model_size": 5, "gen_kwargs": {"rounds": 45}}, _quick(rounds=5)),
+    "mst": Peer("dpmm", "mst", DPMM, {}, _quick()),
+    "privbayes": Peer("dpmm", "privbayes", DPMM, {}, _quick()),
+    "smartnoise-mst": Peer("smartnoise", "mst", SMARTNOISE),
+    "smartnoise-aim": Peer(
+        "smartnoise", "aim", SMARTNOISE, {"max_model_size": 5, "rounds": 45}, {"max_model_size": 1, "rounds": 3}
+    ),
+    "dp-ctgan": Peer("smartnoise", "dpctgan", SMARTNOISE, {}, {"epochs": 2}),
+    "pate-ctgan": Peer("smartnoise", "patectgan", SMARTNOISE, {}, {"epochs": 2}),
+}
+
+
+def run(this: Run) -> None:
+    for name, epsilon in ON:
+        for repeat in range(1, this.runs + 1):
+            for method in ("real", "default", *PEERS):
+                key = f"peers/{name}/{epsilon:g}/{method}/{repeat}"
+                if this.wants(f"/{key}/"):
+                    this.store.cell(key, lambda n=name, e=epsilon, m=method, r=repeat: cell(this, n, e, m, r))
+
+
+def cell(this: Run, name: str, epsilon: float, method: str, repeat: int) -> dict[str, Any]:
+    rows = split(SETS[name], "honest", repeat, this.data_dir, this.quick)
+    cost: dict[str, float] = {}
+    options: dict[str, Any] = {}
+    synthetic = rows.train
+    if method in PEERS:
+        peer = PEERS[method]
+        options = peer.quick if this.quick else peer.options
+        synthetic, cost = run_peer(peer, options, rows, epsilon, repeat, 300.0 if this.quick else SECONDS)
+    elif method != "real":
+        outcome = child.run(method, Task(rows.train, rows.schema, epsilon, DELTA, repeat, this.quick))
+        synthetic, cost = outcome.rows, outcome.cost()
+    utility = scoring.utility(synthetic, rows, repeat, this.quick)
+    reduced = {"options": options} if options else {}
+    return {
+        "train_rows": rows.train.num_rows,
+        **reduced,
+        **cost,
+        "utility": utility,
+        **scoring.distances(synthetic, rows),
+    }
+
+
+def run_peer(
+    peer: Peer, options: dict[str, Any], rows: Split, epsilon: float, seed: int, seconds: float
+) -> tuple[pa.Table, dict[str, float]]:
+    """Hand the rows over as codes and as numbers in [0, 1], and read the answer back."""
+    python = envs.python(peer.tool, peer.requirements)
+    codec = Codec(rows.schema)
+    with tempfile.TemporaryDirectory(prefix="dpmerf-peer-") as temporary:
+        place = Path(temporary)
+        frame, levels = flat(codec.encode(rows.train), codec)
+        frame.to_csv(place / "rows.csv", index=False)
+        task = {
+            "method": peer.method,
+            "options": options,
+            "levels": levels,
+            "epsilon": epsilon,
+            "delta": DELTA,
+            "seed": seed,
+        }
+        (place / "task.json").write_text(json.dumps(task), encoding="utf-8")
+        envs.run([str(python), str(SCRIPTS / f"{peer.tool}_peer.py"), str(place)], seconds)
+        answer = pd.read_csv(place / "synthetic.csv")
+        return codec.decode(unflat(answer, codec)), json.loads((place / "cost.json").read_text(encoding="utf-8"))
+
+
+def flat(batch: Batch, codec: Codec) -> tuple[pd.DataFrame, dict[str, int | None]]:
+    """One column per number (its axis) and per discrete variable (its codes)."""
+    columns: dict[str, Any] = {f"n{i}": batch.numbers[:, i].numpy() for i in range(len(codec.numeric))}
+    levels: dict[str, int | None] = dict.fromkeys(columns)
+    for i, variable in enumerate(codec.variables):
+        columns[f"c{i}"] = batch.codes[variable.name].numpy()
+        levels[f"c{i}"] = variable.size
+    return pd.DataFrame(columns), levels
+
+
+def unflat(frame: pd.DataFrame, codec: Codec) -> Batch:
+    """The way back; anything out of range is clipped, a missing number is the middle."""
+    numbers = [
+        np.clip(np.nan_to_num(pd.to_numeric(frame[f"n{i}"], errors="coerce"), nan=0.5), 0, 1)
+        for i in range(len(codec.numeric))
+    ]
+    codes = {}
+    for i, variable in enumerate(codec.variables):
+        code = np.nan_to_num(pd.to_numeric(frame[f"c{i}"], errors="coerce"), nan=0.0)
+        codes[variable.name] = torch.from_numpy(np.clip(code, 0, variable.size - 1).astype(np.int64))
+    stacked = np.stack(numbers, axis=1) if numbers else np.zeros((len(frame), 0))
+    return codec.with_label(Batch(torch.from_numpy(stacked.astype(np.float64)), codes))
+
+
+EXPERIMENT = Experiment(
+    "peers",
+    "Our default beside MST, AIM, PrivBayes (dpmm) and MST, AIM, DP-CTGAN, PATE-CTGAN (SmartNoise), with their cost",
+    "about 10 CPU hours a run and 6 GB of environments; --quick 10 minutes",
+    run,
+    page,
+)

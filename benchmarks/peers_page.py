@@ -1,0 +1,84 @@
+"""The comparison with peers as Markdown and as a figure, from the stored cells."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Any
+
+import numpy as np
+
+from benchmarks import figures
+from benchmarks.pages import table
+from benchmarks.store import Store
+
+HEADER = ["", "ROC or F1", "ROC hard", "TV 1-way", "2-way", "3-way", "CPU s", "peak MB", "runs"]
+LEADS = ("real", "default")
+
+
+def page(store: Store) -> str:
+    found: dict[tuple[str, str], dict[str, list[dict[str, Any]]]] = defaultdict(lambda: defaultdict(list))
+    for (name, epsilon, method, _), result in store.cells("peers"):
+        found[name, epsilon][method].append(result)
+    blocks = []
+    for (name, epsilon), methods in sorted(found.items(), key=lambda item: (item[0][0], float(item[0][1]))):
+        order = [m for m in LEADS if m in methods] + sorted(set(methods) - set(LEADS))
+        rows = [row(m, methods[m]) for m in order]
+        blocks.append(f"**{name}, ε = {epsilon}, δ = 1e-5.**\n\n" + table(HEADER, rows))
+    if not blocks:
+        return ""
+    if picture := _figure(store, found):
+        blocks.insert(0, f"![utility against CPU time]({picture})")
+    return "\n\n".join(blocks)
+
+
+def row(method: str, runs: list[dict[str, Any]]) -> list[str]:
+    """Means over the runs that finished; the error where none did."""
+    done = [r for r in runs if "utility" in r]
+    name = "**dpmerf default**" if method == "default" else method
+    if not done:
+        error = " ".join(runs[0]["error"].split())[-120:].replace("|", "/")
+        return [name, f"failed: {error}", *["–"] * 7]
+
+    def mean(values: list[float], digits: int) -> str:
+        return f"{np.mean(values):.{digits}f}" if values else "–"
+
+    scores = [r["utility"]["mean"] for r in done]
+    first = "roc_auc" if "roc_auc" in scores[0] else "f1_weighted"
+    return [
+        name,
+        mean([s[first] for s in scores], 3),
+        mean([s["roc_auc_hard"] for s in scores if "roc_auc_hard" in s], 3),
+        *(mean([r[f"tv{k}"] for r in done], 3) for k in (1, 2, 3)),
+        mean([r["cpu_seconds"] for r in done if "cpu_seconds" in r], 0),
+        mean([r["peak_mb"] for r in done if "peak_mb" in r], 0),
+        str(len(done)),
+    ]
+
+
+def _figure(store: Store, found: dict[tuple[str, str], dict[str, list[dict[str, Any]]]]) -> str:
+    points = []
+    for method, runs in found.get(("adult", "1"), {}).items():
+        done = [r for r in runs if "utility" in r and "cpu_seconds" in r]
+        if done:
+            points.append(
+                (
+                    method,
+                    float(np.mean([r["cpu_seconds"] for r in done])),
+                    float(np.mean([r["utility"]["mean"]["roc_auc"] for r in done])),
+                )
+            )
+    if not points:
+        return ""
+    with figures.figure(store, "peers/adult.svg", width=6, height=3.6) as (place, axes):
+        for method, x, y in points:
+            axes.plot(x, y, "o", color=figures.STRONG if method == "default" else figures.MUTED)
+            axes.annotate(
+                "dpmerf" if method == "default" else method, (x, y), xytext=(6, 3), textcoords="offset points"
+            )
+        real = found["adult", "1"].get("real")
+        if real and "utility" in real[0]:
+            axes.axhline(real[0]["utility"]["mean"]["roc_auc"], color="black", lw=0.8, ls=":")
+        axes.set(
+            xscale="log", xlabel="CPU seconds", ylabel="ROC-AUC, mean of 12", title="adult, ε = 1 (dotted: real rows)"
+        )
+    return place
