@@ -1,0 +1,139 @@
+"""Canaries: the pair of neighbouring tables that a plan finds hardest to hide, made up from its schema."""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+import pyarrow as pa
+import torch
+from torch import Tensor
+
+from dpmerf.errors import PlanError
+from dpmerf.plan import Plan, Stage
+from dpmerf.private.measure import sum_locally
+from dpmerf.private.rows import Frame
+from dpmerf.progress import SILENT
+from dpmerf.recipes import Tables
+from dpmerf.release import Release
+from dpmerf.schema import AnyColumn, Category, Date, Flag, Integer, Number, Schema, Timestamp
+
+Row = dict[str, Any]
+
+
+@final
+@dataclass(frozen=True)
+class Neighbours:
+    """Two tables that differ in one unit: without the canary, and with it."""
+
+    plan: Plan
+    out: pa.Table
+    inside: pa.Table
+    canary: Row
+
+    def exact(self, release: Release, stage: Stage) -> tuple[Tensor, Tensor]:
+        """The sums before noise of both tables, for the map a release really used. An attacker can compute them."""
+        phi = release.feature_map(stage)
+        recipe = stage.recipe
+        view = recipe.view(release.binning) if isinstance(recipe, Tables) else recipe.view(release.codec)  # type: ignore[arg-type]
+        both = (sum_locally(Frame(t), self.plan, phi, view, SILENT, "") for t in (self.out, self.inside))
+        (out, _), (inside, _) = both
+        return out, inside
+
+    def score(self, release: Release) -> float:
+        """The log-likelihood ratio: the best statistic there is for telling the tables apart.
+
+        It is Gaussian with means ∓μ²/2 and variance μ², where μ² is the sum of ‖difference of sums‖²/σ² over stages.
+        """
+        total = 0.0
+        for stage, price in zip(self.plan.stages, self.plan.prices, strict=True):
+            out, inside = self.exact(release, stage)
+            change = (inside - out).double() / price.sigma
+            middle = (release.sums[stage.name] - out).double() / price.sigma - change / 2
+            total += float(middle @ change)
+        return total
+
+    def true_mu(self, release: Release) -> float:
+        """The μ that this very pair can reach: at most the plan's."""
+        total = 0.0
+        for stage, price in zip(self.plan.stages, self.plan.prices, strict=True):
+            out, inside = self.exact(release, stage)
+            total += float((((inside - out).double() / price.sigma) ** 2).sum())
+        return total**0.5
+
+
+def neighbours(plan: Plan, rows: int = 12, seed: int = 0) -> Neighbours:
+    """Made-up rows, plus a unit whose every cell lies at the other end of its column from the one it replaces."""
+    schema, unit = plan.schema, plan.unit
+    if schema.image is not None:
+        raise PlanError("the audit makes up tables, not pictures: audit a plan for a table")
+    rng = np.random.default_rng(seed)
+    base = [random_row(schema, rng) for _ in range(rows)]
+    low, high = end_row(schema, 0), end_row(schema, 1)
+    others = [_named(row, unit.person, f"other{i}") for i, row in enumerate(base)]
+    replaced = [_named(low, unit.person, "canary0")] * unit.max_rows if unit.neighbours == "replace" else []
+    canary = [_named(high, unit.person, "canary1")] * unit.max_rows
+    return Neighbours(plan, table(schema, others + replaced), table(schema, others + canary), high)
+
+
+def end_row(schema: Schema, end: int) -> Row:
+    """The row of all first (0) or last (1) values."""
+    return {name: _value(column, float(end)) for name, column in schema.columns.items()}
+
+
+def random_row(schema: Schema, rng: np.random.Generator) -> Row:
+    """A row of values drawn evenly, one by one."""
+    return {
+        name: None if column.nullable and rng.random() < 0.05 else _value(column, rng.random())
+        for name, column in schema.columns.items()
+    }
+
+
+def table(schema: Schema, rows: list[Row]) -> pa.Table:
+    return pa.table({name: pa.array([row[name] for row in rows], _type(c)) for name, c in schema.columns.items()})
+
+
+def _named(row: Row, person: str | None, name: str) -> Row:
+    return row if person is None else {**row, person: name}
+
+
+def _value(column: AnyColumn, place: float) -> Any:
+    """The value at a place from 0 (first) to 1 (last)."""
+    match column:
+        case Category():
+            return str(column.levels[min(int(place * len(column.levels)), len(column.levels) - 1)])
+        case Flag():
+            return place >= 0.5
+        case Number():
+            return column.min + place * (column.max - column.min)
+        case Integer():
+            return column.min + round(place * (column.max - column.min))
+        case Date():
+            return column.first + dt.timedelta(days=round(place * (column.last - column.first).days))
+        case Timestamp():
+            return column.first + dt.timedelta(seconds=round(place * (column.last - column.first).total_seconds()))
+        case _:
+            return "0"
+
+
+def _type(column: AnyColumn) -> pa.DataType:
+    match column:
+        case Number():
+            return pa.float64()
+        case Integer():
+            return pa.int64()
+        case Date():
+            return pa.date32()
+        case Timestamp():
+            return pa.timestamp("us")
+        case Flag():
+            return pa.bool_()
+        case _:
+            return pa.large_string()
+
+
+def tile(sums: Tensor, times: int) -> Tensor:
+    """Many copies of a vector under each other, to be given noise in one call."""
+    return torch.as_tensor(sums)[None].repeat(times, 1)

@@ -1,0 +1,64 @@
+"""The command `dpmerf audit`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dpmerf.audit.run import Audit, audit
+from dpmerf.plan import Plan
+from dpmerf.progress import Bars
+
+
+def audit_command(
+    plan: Annotated[Path, typer.Option("--plan", help="Plan from `dpmerf plan`.")],
+    minutes: Annotated[float, typer.Option("--minutes", help="How long to try. More time, sharper bounds.")] = 2.0,
+    seed: Annotated[int, typer.Option("--seed", help="Seed for the made-up rows; the noise takes none.")] = 0,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+) -> None:
+    """Attack a plan with canaries: release, train and sample made-up rows, and set what leaks beside the claim.
+
+    Exits with 1 if something contradicts the claim. No data is read and no budget is spent.
+    """
+    found = audit(Plan.load(plan), minutes, seed, Bars(not quiet and not as_json))
+    if as_json:
+        typer.echo(json.dumps(found.to_json()))
+    elif not quiet:
+        typer.echo(words(found))
+    if not found.holds:
+        raise typer.Exit(1)
+
+
+def words(a: Audit) -> str:
+    """The audit in plain words."""
+    lines = [
+        f"Claim: ({a.epsilon:g}, {a.delta:g})-DP, mu = {a.mu:.4f}. No attack may guess right more than "
+        f"{a.best_accuracy:.1%} of the time.",
+        f"Canary: two neighbouring tables that use {a.reached:.1%} of what the claim allows.",
+        f"Attack on {2 * a.attack.trials:,} noisy vectors (likelihood ratio, all but one unit known): epsilon is at "
+        f"least {a.attack_epsilon:.3f} with {a.attack.confidence:.0%} confidence (mu {a.attack.lower:.4f} to "
+        f"{a.attack.upper:.4f}).",
+        f"Noise: {a.noise_ratio:.4f} times what was claimed, so epsilon is at least {a.noise_epsilon:.3f}.",
+    ]
+    if a.rows is None or a.attribute is None:
+        lines.append("Attack on synthetic rows: no time for it. Give more minutes.")
+    else:
+        lines.append(
+            f"Attack on synthetic rows of {2 * a.rows.trials:,} models: members were flagged "
+            f"{a.rows.true_positive_rate:.1%} of the time, non-members {a.rows.false_positive_rate:.1%}; "
+            f"epsilon is at least {a.rows.epsilon_lower:.3f}."
+        )
+        lines.append(
+            f"Guessing the canary's secret value from synthetic rows: right {a.attribute[0]:.1%} of the time with it "
+            f"in the data, {a.attribute[1]:.1%} without it (the honest baseline: what anyone could guess)."
+        )
+    lines.append(
+        "Nothing contradicts the claim. An audit can refute a claim, never prove it: the proof is in docs/proof.md."
+        if a.holds
+        else "THE CLAIM IS CONTRADICTED. Do not use this version; report it (SECURITY.md)."
+    )
+    return "\n".join(lines)
