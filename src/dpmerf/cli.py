@@ -16,6 +16,7 @@ from rich.table import Table
 
 from dpmerf import demo_data, gallery, tables
 from dpmerf.api import open_ledger, public_rows
+from dpmerf.audit.cli import audit_command
 from dpmerf.budget import Unit
 from dpmerf.codec import Codec
 from dpmerf.draft import draft, draft_images
@@ -472,6 +473,9 @@ def _print_plan(made: Plan, output: Path | None) -> None:
         print(f"Note: {warning}.")
     if output is not None:
         print(f"Plan written to {output}.")
+
+
+app.command("audit", epilog="Example: dpmerf audit --plan plan.json --minutes 5")(audit_command)
 
 
 def main() -> None:
