@@ -8,6 +8,7 @@ import pytest
 
 from dpmerf.errors import DpmerfError
 from dpmerf.evaluate import classifiers
+from dpmerf.evaluate.arrays import array_utility
 from dpmerf.evaluate.utility import Split, compare, fit_models, table_utility
 from dpmerf.evaluate.views import Rows
 from dpmerf.schema import Schema
@@ -142,3 +143,20 @@ def test_missing_packages_are_named_with_the_command_that_installs_them(monkeypa
     monkeypatch.setattr(builtins, "__import__", without)
     with pytest.raises(DpmerfError, match=r"needs the package xgboost.*pip install 'dpmerf\[evaluate\]'"):
         classifiers.table_classifiers()
+
+
+def test_arrays_have_the_same_scores_as_tables():
+    rng = np.random.default_rng(0)
+
+    def draw(n: int) -> Split:
+        y = rng.integers(0, 3, n)
+        return Split((np.eye(3)[y].repeat(4, axis=1) + rng.normal(0, 1.5, (n, 12))).astype(np.float32), y)
+
+    makers = {name: classifiers.image_classifiers()[name] for name in ("Gaussian naive Bayes", "Random forest")}
+    synthetic, train, test = draw(300), draw(300), draw(300)
+    found = array_utility(synthetic, test, ("a", "b", "c"), train, makers=makers)
+    assert (found.task, found.metric, found.covered) == ("multiclass", "accuracy", False)
+    assert found.mean.synthetic["accuracy"] > found.mean.floor["accuracy"] + 0.2
+    assert array_utility(synthetic, test, ("a", "b", "c"), makers=makers).mean.ceiling is None
+    with pytest.raises(DpmerfError, match="flat vectors"):
+        array_utility(Split(synthetic.x.reshape(-1, 3, 4), synthetic.y), test, ("a", "b", "c"), makers=makers)

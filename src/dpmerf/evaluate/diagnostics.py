@@ -149,7 +149,7 @@ def one_way(release: Release, bins: int) -> dict[str, NoisyCounts]:
 
 def _bins(release: Release, name: str, size: int) -> int:
     """How many cells the column is reported in: its bins where the release cut some."""
-    return release.binning.columns[name].size if release.binning is not None else size
+    return release.binning.variables[name].size if release.binning is not None else size
 
 
 def _sum_out(m: Measurement, keep: int) -> tuple[np.ndarray, float]:

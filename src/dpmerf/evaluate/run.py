@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from dpmerf.errors import DataError
 from dpmerf.evaluate.attack import nearest_record
 from dpmerf.evaluate.classifiers import Makers, require_sklearn, table_classifiers, table_regressors
 from dpmerf.evaluate.fidelity import STEPS, fidelity
@@ -37,6 +38,8 @@ def evaluate(
     if label is not None:
         schema = schema.with_label(label)
     label = schema.label
+    if schema.image is not None:
+        raise DataError("these are pictures: score their arrays with dpmerf.evaluate.arrays.array_utility")
     ours = Rows.read(synthetic, schema, "synthetic table")
     theirs = Rows.read(real, schema, "real table")
     before = Rows.read(train, schema, "training table") if train is not None else None

@@ -74,9 +74,18 @@ def training(fit: Fit) -> Picture:
     """The loss over the steps of training, with the noise floor."""
     figure, axes = canvas(400, 270)
     axes.grid(axis="y", linewidth=0.6)
-    axes.plot(fit.steps, fit.loss, color=SYNTHETIC, linewidth=2, label="loss")
+    axes.plot(fit.steps, fit.loss, color=SYNTHETIC, linewidth=2, marker="o", markersize=3.5, label="loss")
     if len(fit.held_out) == len(fit.steps):
-        axes.plot(fit.steps, fit.held_out, color=REAL, linewidth=1.6, linestyle="--", label="held-out features")
+        axes.plot(
+            fit.steps,
+            fit.held_out,
+            color=REAL,
+            linewidth=1.6,
+            linestyle="--",
+            marker="o",
+            markersize=3.5,
+            label="held-out features",
+        )
     axes.axhline(fit.floor, color=RELEASED, linewidth=1.6, linestyle=":", label="noise floor")
     if fit.loss and min(fit.loss) > 0 and max(fit.loss) > 8 * max(fit.floor, 1e-12) and fit.floor > 0:
         axes.set_yscale("log")
@@ -99,13 +108,14 @@ def signal(signals: Sequence[Signal]) -> Picture:
     """How far each block of the release stands above its noise, weakest last."""
     ordered = sorted(signals, key=lambda s: -s.signal_to_noise)
     shown = ordered if len(ordered) <= 24 else ordered[:12] + ordered[-12:]
-    figure, axes = canvas(400, 40 + 19 * len(shown))
+    figure, axes = canvas(400, 60 + 19 * len(shown))
     places = np.arange(len(shown))[::-1]
     values = [max(1e-2, min(s.signal_to_noise, 1e6)) for s in shown]
     axes.hlines(places, 1e-2, values, color=GRID, linewidth=1.4)
     axes.plot(values, places, "o", color=SYNTHETIC, markersize=6)
     axes.axvline(1, color=RELEASED, linewidth=1.4, linestyle=":")
     axes.set_xscale("log")
+    axes.set_ylim(-0.7, len(shown) - 0.3)
     axes.set_yticks(places, [short(block(s.block), 24) for s in shown])
     axes.set_xlabel("signal ÷ noise (below 1: mostly noise)")
     weak = sum(s.signal_to_noise < 1 for s in signals)

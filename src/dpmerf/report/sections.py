@@ -184,8 +184,11 @@ def images(shown: ImageSection) -> str:
         f'<figure><h3>Contact sheet</h3><img alt="{text(shown.description)}" src="data:image/png;base64,{data}">'
         f"<figcaption>{text(shown.description)}</figcaption></figure>"
     )
-    balance = pictures.class_balance(shown.classes, shown.synthetic_shares, shown.released_shares)
-    return section("images", "Images", grid("columns", [sheet, figure(balance, "Class balance")]))
+    parts = [sheet]
+    if shown.classes:
+        balance = pictures.class_balance(shown.classes, shown.synthetic_shares, shown.released_shares)
+        parts.append(figure(balance, "Class balance"))
+    return section("images", "Images", lead("Drawn from the model: no real picture is shown."), grid("columns", parts))
 
 
 def test_noise(release: Release) -> str:
