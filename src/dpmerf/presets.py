@@ -8,6 +8,7 @@ from dpmerf import error
 from dpmerf.budget import Unit, check_delta, check_epsilon, mu_of
 from dpmerf.codec import Codec
 from dpmerf.errors import PlanError
+from dpmerf.grid import FineGrid
 from dpmerf.image_presets import image_stages
 from dpmerf.plan import Plan, Stage
 from dpmerf.recipes import Embedding, Histograms, Tables
@@ -15,8 +16,9 @@ from dpmerf.schema import Numeric, Schema
 
 DEFAULT_ROWS = 10_000  # assumed when nobody says how many rows to expect
 PAPER_DIM = 2_000
-SHARE_HISTOGRAMS = 0.15  # of μ², for the fine histograms
-SHARES = (0.15, 0.35, 0.50)  # of the rest: label × column, pairs, label × pairs
+SHARE_HISTOGRAMS = 0.20  # of μ², for the fine histograms
+SHARES = (0.25, 0.40, 0.35)  # of the rest: label × column (more where few pairs are measured), pairs, label × pairs
+MOST_CELLS = 8e6  # classes × positions²: above it no pairs are measured
 MOST_CLASSES = 16  # a label with more classes is modelled as a column among the others
 FINE_CELLS = (8, 256)  # least and most
 BINS = (4, 32)  # least and most
@@ -62,12 +64,19 @@ def _default(schema: Schema, rows: int, noise: float, balanced: bool, unit: Unit
     by_label = _has_classes(schema, codec)
     features = [name for name in schema.learned if not (by_label and name == schema.label)]
     noise_tables = noise / math.sqrt(1 - SHARE_HISTOGRAMS)
-    single, pair, label_pair = SHARES if by_label else (SHARES[0], SHARES[1] + SHARES[2], 0.0)
-    pairs = _pairs(features, rows, noise_tables, pair + label_pair)
-    if not pairs:
-        single, pair, label_pair = 1.0, 0.0, 0.0
     classes = codec.label.size if by_label and codec.label else 1
-    bins = _bins(rows, noise_tables, len(pairs) or len(features), pair or single, label_pair, classes)
+    grid = FineGrid(codec, cells).variables
+    positions = sum(min(grid[name].size, BINS[0]) for name in features)
+    affordable = classes * positions**2 <= MOST_CELLS
+    pairs = _pairs(features, rows, noise_tables, SHARES[1] + SHARES[2]) if affordable else []
+    single = max(SHARES[0], len(features) / (len(features) + len(pairs)))
+    pair, label_pair = (s * (1 - single) / (SHARES[1] + SHARES[2]) for s in SHARES[1:])
+    if not by_label:
+        pair, label_pair = pair + label_pair, 0.0
+    if pairs:
+        bins = _bins(rows, noise_tables, len(pairs), pair, label_pair, classes)
+    else:
+        bins = _limited(rows / (classes * BIN_NOISE * noise_tables * math.sqrt(len(features))))
     tables = Tables(
         bins=bins,
         by_label=by_label,
@@ -102,7 +111,11 @@ def _bins(rows: int, noise: float, tables: int, share: float, label_share: float
     """As many bins as leave an average pair cell BIN_NOISE times above its noise."""
     precision = share / tables + label_share / (tables * classes)
     cell_noise = noise / math.sqrt(precision)
-    return int(min(max(math.sqrt(rows / (BIN_NOISE * cell_noise)), BINS[0]), BINS[1]))
+    return _limited(math.sqrt(rows / (BIN_NOISE * cell_noise)))
+
+
+def _limited(bins: float) -> int:
+    return int(min(max(bins, BINS[0]), BINS[1]))
 
 
 def _paper(schema: Schema, rows: int, noise: float, balanced: bool, unit: Unit, seed: int) -> tuple[Stage, ...]:

@@ -73,6 +73,7 @@ class Noisy:
     layout: Layout
     rows: float
     by_label: bool
+    balanced: bool  # declared: classes are equally frequent
     class_counts: Tensor  # (C,), and its sigma
     class_sigma: float
     histogram: Tensor  # (P,) sums of fine cells
@@ -95,15 +96,15 @@ def noisy_tables(release: Release) -> Noisy:
     assert isinstance(recipe, Tables)
     binning, codec = release.binning, release.codec
     names = recipe.columns(codec)
-    layout = Layout(names, tuple(binning.columns[n].size for n in names))
+    layout = Layout(names, tuple(binning.variables[n].size for n in names))
     histograms = dict(zip(codec.schema.learned, release.measurements(stages[Histograms]), strict=True))
     fine_sigma = next(iter(histograms.values())).sigma
     label = codec.schema.label if recipe.by_label else None
-    C, P, q = (binning.columns[label].size if label else 1), layout.positions, len(names)
+    C, P, q = (binning.variables[label].size if label else 1), layout.positions, len(names)
 
     histogram, variance = torch.zeros(P), torch.zeros(P)
     for j, name in enumerate(names):
-        bin_of = binning.columns[name].bin_of
+        bin_of = binning.bin_of[name]
         histogram[layout.span(j)] = torch.zeros(layout.sizes[j]).index_add(
             0, bin_of, histograms[name].values.flatten().float()
         )
@@ -132,6 +133,7 @@ def noisy_tables(release: Release) -> Noisy:
         layout=layout,
         rows=release.rows_estimate,
         by_label=label is not None,
+        balanced=release.plan.balanced,
         class_counts=counts,
         class_sigma=fine_sigma,
         histogram=histogram,
@@ -180,6 +182,9 @@ def consistent(t: Noisy) -> Targets:
     classes = _class_counts(t, by_class, precision)
     spans = [layout.span(j) for j in range(len(layout.sizes))]
     totals = torch.cat([to_simplex(totals[s], t.rows) for s in spans])
+    by_class = by_class + (totals - by_class.sum(0)) / C
+    if C > 1:
+        by_class = _shrunk(by_class, totals, classes / t.rows, 1 / precision, layout)
     for _ in range(3):
         by_class = by_class + (totals - by_class.sum(0)) / C
         by_class = torch.cat([to_simplex(by_class[:, s], classes) for s in spans], dim=1)
@@ -195,11 +200,23 @@ def consistent(t: Noisy) -> Targets:
 def _class_counts(t: Noisy, by_class: Tensor, precision: Tensor) -> Tensor:
     if not t.by_label:
         return torch.tensor([t.rows])
+    if t.balanced:
+        return torch.full((len(by_class),), t.rows / len(by_class))
     variance = (1 / precision) @ t.layout.members  # (q,)
     estimate = t.class_counts / t.class_sigma**2 + ((by_class @ t.layout.members) / variance).sum(1)
     weight = 1 / t.class_sigma**2 + float((1 / variance).sum())
     counts = to_simplex(estimate / weight, t.rows).clamp_min(1.0)
     return counts * (t.rows / counts.sum())
+
+
+def _shrunk(by_class: Tensor, totals: Tensor, shares: Tensor, variance: Tensor, layout: Layout) -> Tensor:
+    """James–Stein: a class differs from the whole in a column as far as the noise lets us see."""
+    S, sizes = layout.members, torch.tensor(layout.sizes, dtype=torch.float32)
+    prior = totals * shares[:, None]
+    apart = by_class - prior
+    noise = (variance * (1 - 1 / len(shares))) @ S * (sizes - 1) / sizes  # (q,) expected squared length
+    kept = (1 - noise / (apart.square() @ S).clamp_min(1e-6)).clamp_min(0.0)  # (C, q)
+    return prior + apart * kept[:, layout.column_of]
 
 
 def _combine(t: Noisy, C: int) -> tuple[Tensor, Tensor | None, float, float]:

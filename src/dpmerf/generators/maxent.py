@@ -19,32 +19,49 @@ from dpmerf.codec import Batch
 from dpmerf.errors import ArtefactError, TrainError
 from dpmerf.generators.base import Generator, Given, History, State
 from dpmerf.generators.consistent import Layout, Targets, consistent, noisy_tables
+from dpmerf.generators.gibbs import Chains, Goal, even_out
+from dpmerf.generators.inside import fine_shares
+from dpmerf.grid import Binning
 from dpmerf.progress import SILENT, Bars
 from dpmerf.recipes import Tables
 from dpmerf.release import Release
 
-CHAINS = 16_384
-STEPS = 400
+CHAINS = 8_192
+STEPS = 300
 RATE, LAST_RATE = 0.2, 0.05
 AVERAGED = 0.25  # the last part of the steps, whose parameters are averaged
 MOST_PRIOR = 4.0  # largest prior variance of a log-interaction
 KEPT = 4_096  # chain states saved with the model, to start drawing from
 BURN, BURN_GIVEN = 10, 30  # Gibbs sweeps before rows are taken
+PASSES = 3  # that even out the sampling noise of the rows drawn together
+DRAWN = 16_384  # chains moved at a time when drawing
+PARAMETERS = ("h", "J", "moments", "singles", "measured", "shares")
 CHECK_EVERY = 20
 
 
 @final
+@dataclass(frozen=True)
+class Fitted:
+    """What fitting leaves: the parameters, where the chains stand and what they amount to."""
+
+    h: Tensor  # (C, P)
+    J: Tensor  # (C, P, P)
+    moments: Tensor  # (C, P, P) pair frequencies of the model
+    singles: Tensor  # (C, P) target frequencies
+    measured: Tensor  # (P, P)
+    states: Tensor  # (C, kept, q) bins
+    shares: Tensor  # (C,) class frequencies
+
+
+@final
 class MaxEnt(Generator):
-    """A fitted model: fields h, couplings J and the states of its chains."""
+    """A fitted model, ready to draw."""
 
     kind: ClassVar[str] = "maxent"
 
-    def __init__(self, release: Release, h: Tensor, J: Tensor, states: Tensor, shares: Tensor) -> None:
-        self._release = release
+    def __init__(self, release: Release, fitted: Fitted, fine: dict[str, Tensor]) -> None:
+        self._release, self._fitted, self._fine = release, fitted, fine
         self._layout = _layout(release)
-        self._h, self._J = h, J  # (C, P), (C, P, P)
-        self._states = states  # (C, kept, q) bins
-        self._shares = shares  # (C,)
 
     @property
     def conditions(self) -> frozenset[str]:
@@ -56,7 +73,7 @@ class MaxEnt(Generator):
         if given:
             bins = binning.encode(given.row)
             fixed = {name: int(bins[name]) for name in given.names}
-        shares = self._shares
+        shares = self._fitted.shares
         if label in fixed:
             shares = torch.nn.functional.one_hot(torch.tensor(fixed[label]), len(shares)).double()
         parts, labels = [], []
@@ -69,35 +86,46 @@ class MaxEnt(Generator):
         codes = {name: rows[:, j] for j, name in enumerate(self._layout.names)}
         if label is not None:
             codes[label] = classes
-        batch = binning.decode(codes, rng)
+        batch = binning.decode(codes, self._fine, rng)
         return _overwrite(batch, given, self._release) if given else batch
 
     def _draw_class(self, c: int, n: int, fixed: dict[str, int], rng: torch.Generator) -> Tensor:
         """(n, q) bins of one class."""
-        start = torch.randint(self._states.shape[1], (n,), generator=rng)
-        chains = Chains(self._layout, self._states[c, start][None])
-        held = {self._layout.names.index(name): b for name, b in fixed.items() if name in self._layout.names}
-        for j, b in held.items():
-            chains.put(j, torch.full((1, n), b))
-        for _ in range(BURN_GIVEN if held else BURN):
-            chains.sweep(self._h[c : c + 1], self._J[c : c + 1], rng, held=frozenset(held))
-        return chains.bins[0]
+        f, layout = self._fitted, self._layout
+        start = torch.randint(f.states.shape[1], (n,), generator=rng)
+        held = {layout.names.index(name): b for name, b in fixed.items() if name in layout.names}
+        parts = []
+        for rows in f.states[c, start].split(DRAWN):
+            chains = Chains(layout, rows[None])
+            for j, b in held.items():
+                chains.put(j, torch.full((1, len(rows)), b))
+            for _ in range(BURN_GIVEN if held else BURN):
+                chains.sweep(f.h[c : c + 1], f.J[c : c + 1], rng, held=frozenset(held))
+            parts.append(chains.bins[0])
+        bins = torch.cat(parts)
+        if held or not bool(f.measured.any()):
+            return bins
+        return even_out(layout, bins, f.h[c], f.J[c], Goal(f.singles[c], f.moments[c], f.measured), PASSES, rng)
 
     def state(self) -> State:
-        tensors = {"h": self._h, "J": self._J, "states": self._states.to(torch.int32), "shares": self._shares}
-        return State({}, tensors)
+        f = self._fitted
+        tensors = {name: getattr(f, name) for name in PARAMETERS} | {"states": f.states.to(torch.int32)}
+        return State({}, tensors | {f"fine.{name}": share for name, share in self._fine.items()})
 
     @classmethod
     def from_state(cls, release: Release, state: State) -> MaxEnt:
-        t = state.tensors
-        layout = _layout(release)
-        C, P = len(t["shares"]), layout.positions
-        if t["h"].shape != (C, P) or t["J"].shape != (C, P, P) or t["states"].shape[::2] != (C, len(layout.names)):
+        t, layout = state.tensors, _layout(release)
+        C, P, q = len(t["shares"]), layout.positions, len(layout.names)
+        shapes = {"h": (C, P), "J": (C, P, P), "moments": (C, P, P), "singles": (C, P), "measured": (P, P)}
+        if any(t[name].shape != shape for name, shape in shapes.items()) or t["states"].shape[::2] != (C, q):
             raise ArtefactError("the model's weights do not fit its release: it is damaged")
         states = t["states"].long()
         if bool((states < 0).any()) or bool((states >= torch.tensor(layout.sizes)).any()):
             raise ArtefactError("the model's states do not fit its release: it is damaged")
-        return cls(release, t["h"], t["J"], states, t["shares"])
+        fine = {name: t[f"fine.{name}"] for name in _binning(release).bin_of}
+        if any(len(share) != len(_binning(release).bin_of[name]) for name, share in fine.items()):
+            raise ArtefactError("the model's shares do not fit its release: it is damaged")
+        return cls(release, Fitted(states=states, **{name: t[name] for name in PARAMETERS}), fine)
 
     @staticmethod
     def fit(
@@ -108,107 +136,60 @@ class MaxEnt(Generator):
             raise TrainError(f"steps is {steps}: write 1 or more")
         rng = torch.Generator().manual_seed(seed)
         t = consistent(noisy_tables(release))
-        layout, C = t.layout, len(t.classes)
-        per_class = max(chains // C, 256)
+        C = len(t.classes)
         h = (t.singles / t.classes[:, None]).clamp_min(1e-7).log()
-        walkers = Chains.independent(layout, h, per_class, rng)
-        fitted = _descend(t, h, walkers, steps, rng, bars)
-        kept = walkers.bins[:, : max(KEPT // C, 256)].clone()
-        shares = (t.classes / t.classes.sum()).double()
-        return MaxEnt(release, fitted.h, fitted.J, kept, shares), fitted.history
+        walkers = Chains.independent(t.layout, h, max(chains // C, 256), rng)
+        fitted, history = _descend(t, h, walkers, steps, rng, bars)
+        return MaxEnt(release, fitted, fine_shares(release, _binning(release), t)), history
 
 
-@final
-class Chains:
-    """Rows of bins, as indices and as one-hots, moved by Gibbs sweeps. One group of chains per class."""
-
-    def __init__(self, layout: Layout, bins: Tensor) -> None:
-        self.layout = layout
-        self.bins = bins.clone()  # (C, N, q)
-        C, N, _ = bins.shape
-        self.onehot = torch.zeros(C, N, layout.positions)
-        self.onehot.scatter_(2, bins + torch.tensor(layout.offsets[:-1]), 1.0)
-
-    @staticmethod
-    def independent(layout: Layout, h: Tensor, n: int, rng: torch.Generator) -> Chains:
-        """Columns drawn independently within each class."""
-        parts = [
-            torch.multinomial(h[:, layout.span(j)].exp(), n, replacement=True, generator=rng)
-            for j in range(len(layout.sizes))
-        ]
-        return Chains(layout, torch.stack(parts, dim=2))
-
-    def put(self, j: int, bins: Tensor) -> None:
-        """Set column j of every chain."""
-        self.bins[:, :, j] = bins
-        hot = self.onehot[:, :, self.layout.span(j)]
-        hot.zero_()
-        hot.scatter_(2, bins[:, :, None], 1.0)
-
-    def sweep(self, h: Tensor, J: Tensor, rng: torch.Generator, held: frozenset[int] = frozenset()) -> None:
-        """Redraw every column given the others, in random order."""
-        for j in torch.randperm(len(self.layout.sizes), generator=rng).tolist():
-            if j in held:
-                continue
-            span = self.layout.span(j)
-            logits = torch.baddbmm(h[:, None, span], self.onehot, J[:, :, span])  # (C, N, k)
-            ladder = torch.softmax(logits, dim=-1).cumsum_(-1)
-            point = torch.rand(*ladder.shape[:-1], 1, generator=rng)
-            self.put(j, (ladder < point).sum(-1).clamp_max_(ladder.shape[-1] - 1))
-
-    def moments(self) -> Tensor:
-        """(C, P, P) how often two positions occur together."""
-        return torch.bmm(self.onehot.transpose(1, 2), self.onehot) / self.onehot.shape[1]
-
-
-@final
-@dataclass(frozen=True)
-class _Fitted:
-    h: Tensor
-    J: Tensor
-    history: History
-
-
-def _descend(t: Targets, h: Tensor, walkers: Chains, steps: int, rng: torch.Generator, bars: Bars) -> _Fitted:
+def _descend(
+    t: Targets, h: Tensor, walkers: Chains, steps: int, rng: torch.Generator, bars: Bars
+) -> tuple[Fitted, History]:
     C, P = t.singles.shape
     history = History(floor=1.0)  # the loss is in units of the noise variance
-    J = torch.zeros(C, P, P)
-    if not bool(t.measured.any()):
-        return _Fitted(h, J, history)
-    ridge = _ridges(t)
-    shared, own = torch.zeros(P, P), torch.zeros(C, P, P)
-    mean_h, mean_J, averaged = torch.zeros_like(h), torch.zeros_like(J), 0
-    with bars.task("training", total=steps, counted="steps") as advance:
-        for step in range(1, steps + 1):
-            rate = RATE * (LAST_RATE / RATE) ** (step / steps)
-            walkers.sweep(h, J, rng)
-            seen = walkers.moments() * t.classes[:, None, None]  # (C, P, P) counts
-            singles, pairs = seen.diagonal(dim1=1, dim2=2), seen.sum(0)
-            h = h + rate * (t.singles - singles) / torch.maximum(t.singles.clamp_min(20.0), singles)
-            gap = t.pairs - pairs
-            shared = (
-                shared
-                + rate * (gap - ridge.shared * shared) / (torch.maximum(ridge.scale, pairs) + ridge.shared) * t.measured
-            )
-            J = shared.expand(C, P, P)
-            if t.label_pairs is not None and ridge.own is not None and ridge.own_scale is not None:
-                own_gap = t.label_pairs - seen
-                own = (
-                    own
-                    + rate
-                    * (own_gap - ridge.own * own)
-                    / (torch.maximum(ridge.own_scale, seen) + ridge.own)
-                    * t.measured
-                )
-                J = shared + own
-            if step > steps * (1 - AVERAGED):
-                averaged += 1
-                mean_h += (h - mean_h) / averaged
-                mean_J += (J - mean_J) / averaged
-            if step % CHECK_EVERY == 0 or step == steps:
-                history.note(step, float((gap.square() * t.measured).sum() / t.measured.sum() / t.pair_variance))
-            advance(1)
-    return _Fitted(mean_h, mean_J, history)
+    size = t.classes[:, None, None]
+    mean_h, mean_J, moments = h, torch.zeros(C, P, P), torch.zeros(C, P, P)
+    if bool(t.measured.any()):
+        ridge = _ridges(t)
+        shared, own, J = torch.zeros(P, P), torch.zeros(C, P, P), torch.zeros(C, P, P)
+        averaged = 0
+        with bars.task("training", total=steps, counted="steps") as advance:
+            for step in range(1, steps + 1):
+                rate = RATE * (LAST_RATE / RATE) ** (step / steps)
+                walkers.sweep(h, J, rng)
+                seen = walkers.counts() * (size / walkers.bins.shape[1])  # (C, P, P)
+                singles, pairs = seen.diagonal(dim1=1, dim2=2), seen.sum(0)
+                h = h + rate * (t.singles - singles) / torch.maximum(t.singles.clamp_min(20.0), singles)
+                gap = t.pairs - pairs
+                shared = shared + rate * t.measured * _step(gap, shared, ridge.shared, ridge.scale, pairs)
+                J = shared.expand(C, P, P)
+                if t.label_pairs is not None and ridge.own is not None and ridge.own_scale is not None:
+                    own = own + rate * t.measured * _step(t.label_pairs - seen, own, ridge.own, ridge.own_scale, seen)
+                    J = shared + own
+                if step > steps * (1 - AVERAGED):
+                    averaged += 1
+                    mean_h = mean_h + (h - mean_h) / averaged
+                    mean_J = mean_J + (J - mean_J) / averaged
+                    moments = moments + (seen / size - moments) / averaged
+                if step % CHECK_EVERY == 0 or step == steps:
+                    history.note(step, float((gap.square() * t.measured).sum() / t.measured.sum() / t.pair_variance))
+                advance(1)
+    fitted = Fitted(
+        h=mean_h,
+        J=mean_J,
+        moments=moments,
+        singles=t.singles / t.classes[:, None],
+        measured=t.measured,
+        states=walkers.bins[:, : max(KEPT // C, 256)].clone(),
+        shares=(t.classes / t.classes.sum()).double(),
+    )
+    return fitted, history
+
+
+def _step(gap: Tensor, parameter: Tensor, ridge: Tensor, scale: Tensor, seen: Tensor) -> Tensor:
+    """A ridge-penalised Newton step, cell by cell, with the count as curvature."""
+    return (gap - ridge * parameter) / (torch.maximum(scale, seen) + ridge)
 
 
 @final
@@ -275,7 +256,7 @@ def _layout(release: Release) -> Layout:
     if recipe is None:
         raise TrainError("this generator needs a release of tables (the default preset)")
     names = recipe.columns(release.codec)
-    return Layout(names, tuple(_binning(release).columns[n].size for n in names))
+    return Layout(names, tuple(_binning(release).variables[n].size for n in names))
 
 
 def _label(release: Release) -> str | None:
@@ -283,7 +264,7 @@ def _label(release: Release) -> str | None:
     return release.plan.schema.label if recipe.by_label else None
 
 
-def _binning(release: Release):  # type: ignore[no-untyped-def]
+def _binning(release: Release) -> Binning:
     if release.binning is None:
         raise TrainError("the release has no bins: it was not made for this generator")
     return release.binning

@@ -1,0 +1,96 @@
+"""Gibbs: chains of rows that walk through a pairwise model, and rows evened out together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import final
+
+import torch
+from torch import Tensor
+
+from dpmerf.generators.consistent import Layout
+
+PARTS = 64  # parts of the rows that `even_out` moves at a time
+GAIN, PAIR_GAIN = 0.5, 0.3  # how strongly a gap tilts the model; larger pair gains diverge
+SOFT = 50.0  # counts below which a gap hardly tilts
+
+
+@final
+class Chains:
+    """Rows of bins, as indices and as one-hots, moved by Gibbs sweeps. One group of chains per class."""
+
+    def __init__(self, layout: Layout, bins: Tensor) -> None:
+        self.layout = layout
+        self.bins = bins.clone()  # (C, N, q)
+        C, N, _ = bins.shape
+        self.onehot = torch.zeros(C, N, layout.positions)
+        self.onehot.scatter_(2, bins + torch.tensor(layout.offsets[:-1]), 1.0)
+
+    @staticmethod
+    def independent(layout: Layout, h: Tensor, n: int, rng: torch.Generator) -> Chains:
+        """Columns drawn independently within each class."""
+        parts = [
+            torch.multinomial(h[:, layout.span(j)].exp(), n, replacement=True, generator=rng)
+            for j in range(len(layout.sizes))
+        ]
+        return Chains(layout, torch.stack(parts, dim=2))
+
+    def put(self, j: int, bins: Tensor) -> None:
+        """Set column j of every chain."""
+        self.bins[:, :, j] = bins
+        hot = self.onehot[:, :, self.layout.span(j)]
+        hot.zero_()
+        hot.scatter_(2, bins[:, :, None], 1.0)
+
+    def sweep(self, h: Tensor, J: Tensor, rng: torch.Generator, held: frozenset[int] = frozenset()) -> None:
+        """Redraw every column given the others, in random order, except those held."""
+        for j in torch.randperm(len(self.layout.sizes), generator=rng).tolist():
+            if j in held:
+                continue
+            span = self.layout.span(j)
+            logits = torch.baddbmm(h[:, None, span], self.onehot, J[:, :, span])  # (C, N, k)
+            ladder = torch.softmax(logits, dim=-1).cumsum_(-1)
+            point = torch.rand(*ladder.shape[:-1], 1, generator=rng)
+            self.put(j, (ladder < point).sum(-1).clamp_max_(ladder.shape[-1] - 1))
+
+    def counts(self) -> Tensor:
+        """(C, P, P) in how many chains two positions occur together."""
+        return torch.bmm(self.onehot.transpose(1, 2), self.onehot)
+
+
+@final
+@dataclass(frozen=True)
+class Goal:
+    """What the rows of one class should amount to, per row: the model's own moments."""
+
+    singles: Tensor  # (P,)
+    pairs: Tensor  # (P, P)
+    measured: Tensor  # (P, P)
+
+
+def even_out(
+    layout: Layout, bins: Tensor, h: Tensor, J: Tensor, goal: Goal, passes: int, rng: torch.Generator
+) -> Tensor:
+    """(n, q) rows of one class, moved in small parts by Gibbs steps whose model is tilted by what the whole set lacks.
+
+    The sampling noise of one- and two-way counts shrinks; each row stays a draw from (nearly) the model.
+    """
+    n, q = bins.shape
+    if n < 4 * PARTS:
+        return bins
+    bins = bins.clone()
+    part_size = -(-n // PARTS)
+    counts = torch.zeros(layout.positions, layout.positions)
+    for part in bins.split(8192):
+        counts += Chains(layout, part[None]).counts()[0]
+    wanted, singles = goal.pairs * n, goal.singles * n
+    for _ in range(passes):
+        for rows in torch.randperm(n, generator=rng).split(part_size):
+            lack = (singles - counts.diagonal()) / (singles + SOFT)
+            pair_lack = ((wanted - counts) / (wanted + SOFT) - lack[:, None] - lack[None]) * goal.measured
+            chains = Chains(layout, bins[rows][None])
+            counts -= chains.counts()[0]
+            chains.sweep((h + PARTS * GAIN * lack)[None], (J + PARTS * PAIR_GAIN / q * pair_lack)[None], rng)
+            counts += chains.counts()[0]
+            bins[rows] = chains.bins[0]
+    return bins

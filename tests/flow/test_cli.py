@@ -1,0 +1,154 @@
+"""The command line as a user meets it: the good way through, and every wrong turn with one clear line."""
+
+import contextlib
+import io
+import json
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+from unittest import mock
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+from conftest import MIXED, mixed_rows
+
+from dpmerf.cli import main
+
+
+def dpmerf(*arguments: object, cwd: Path | None = None) -> subprocess.CompletedProcess:
+    """The command's own entry point, in this process: a new one would spend its time on imports."""
+    words = ["dpmerf", *map(str, arguments)]
+    out, err, code = io.StringIO(), io.StringIO(), 0
+    with (
+        contextlib.chdir(cwd or Path.cwd()),
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+        mock.patch.object(sys, "argv", words),
+        warnings.catch_warnings(),
+    ):
+        try:
+            main()
+        except SystemExit as end:
+            code = end.code if isinstance(end.code, int) else 0
+    return subprocess.CompletedProcess(words, code, out.getvalue(), err.getvalue())
+
+
+def good(*arguments: object, cwd: Path | None = None) -> str:
+    done = dpmerf(*arguments, cwd=cwd)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("cli")
+    (folder / "schema.toml").write_text(MIXED)
+    table = mixed_rows(2_000)
+    pq.write_table(table, folder / "data.parquet")
+    pyarrow.csv.write_csv(table, folder / "data.csv")
+    return folder
+
+
+def test_step_by_step(place: Path) -> None:
+    assert 'kind = "integer"' in good("schema", "draft", "data.parquet", cwd=place)
+    good("schema", "draft", "data.csv", "-o", "draft.toml", cwd=place)
+    assert dpmerf("schema", "check", "draft.toml", cwd=place).returncode == 2
+    assert json.loads(good("schema", "check", "schema.toml", "--data", "data.csv", "--json", cwd=place))["columns"] == 6
+    price = json.loads(good("plan", "schema.toml", "--epsilon", 1, "--rows", 2000, "-o", "plan.json", "--json", cwd=place))
+    assert {"epsilon", "delta", "mu", "noise_multiplier", "diameter", "coordinates", "bytes", "shares"} <= price.keys()
+    assert sum(price["shares"].values()) == pytest.approx(1)
+    good("release", "data.csv", "--plan", "plan.json", "--ledger", "study.ledger", "-o", "release", "--quiet", cwd=place)
+    assert json.loads(good("verify", "release", "--json", cwd=place))["valid"] is True
+    assert "whole" in good("verify", "release", cwd=place)
+    spent = json.loads(good("ledger", "show", "study.ledger", "--json", cwd=place))
+    assert len(spent["entries"]) == 1 and spent["remaining_epsilon"] < 1e-3
+    refused = dpmerf("release", "data.csv", "--plan", "plan.json", "--ledger", "study.ledger", "-o", "again", cwd=place)
+    assert refused.returncode == 2 and not (place / "again").exists()
+    good("train", "release", "-o", "model", "--seed", 7, "--steps", 30, cwd=place)
+    good("sample", "model", "-n", 100, "--given", "ill=yes", "--seed", 1, "-o", "a.csv", cwd=place)
+    good("sample", "model", "-n", 100, "--given", "ill=yes", "--seed", 1, "-o", "a.parquet", cwd=place)
+    rows = pq.read_table(place / "a.parquet")
+    assert rows.num_rows == 100 and rows["ill"].to_pylist() == [True] * 100
+    assert json.loads(rows.schema.metadata[b"dpmerf"])["synthetic"] is True
+    assert pyarrow.csv.read_csv(place / "a.csv").num_rows == 100
+
+
+def test_in_one_line(place: Path) -> None:
+    out = good(
+        "synth", "data.csv", "--schema", "schema.toml", "--epsilon", 1, "--label", "ill", "--steps", 30,
+        "--unit", "person:key,2", "--neighbours", "add-remove", "-o", "out", "--json", cwd=place,
+    )  # fmt: skip
+    made = json.loads(out)
+    assert (place / made["synthetic"]).suffix == ".csv"
+    good("verify", made["release"], "--quiet", cwd=place)
+
+
+def test_help_has_examples() -> None:
+    for command in ("plan", "release", "train", "sample", "verify", "synth", "demo", "schema draft", "ledger show"):
+        assert "Example" in good(*command.split(), "--help")
+
+
+def _wrong_inputs(place: Path) -> dict[str, tuple[tuple[object, ...], str]]:
+    synth = ("synth", "data.parquet", "--schema", "schema.toml", "--epsilon", 1, "-o", "wrong")
+    swap = lambda old, new: tuple(new if a == old else a for a in synth)  # noqa: E731
+    (place / "empty.csv").write_bytes(b"")
+    (place / "cut.parquet").write_bytes((place / "data.parquet").read_bytes()[:5_000])
+    (place / "garbage.csv").write_bytes(bytes(range(256)) * 100)
+    (place / "half.toml").write_text(MIXED.replace("max = 100", 'max = "?"'))
+    pq.write_table(pq.read_table(place / "data.parquet").drop(["age"]), place / "short.parquet")
+    (place / "bad-plan.json").write_text("{}")
+    return {
+        "missing column": (swap("data.parquet", "short.parquet"), "the schema names 'age'"),
+        "missing file": (swap("data.parquet", "nowhere.parquet"), "no file"),
+        "empty file": (swap("data.parquet", "empty.csv"), "is empty"),
+        "truncated Parquet": (swap("data.parquet", "cut.parquet"), "damaged"),
+        "binary garbage": (swap("data.parquet", "garbage.csv"), "the schema names"),
+        "half-filled schema": (swap("schema.toml", "half.toml"), 'still "?"'),
+        "zero epsilon": (swap(1, 0), "epsilon is 0"),
+        "negative epsilon": (swap(1, -1), "epsilon is -1"),
+        "epsilon NaN": (swap(1, "nan"), "epsilon is nan"),
+        "delta one": ((*synth, "--delta", 1), "delta is 1"),
+        "label not in schema": ((*synth, "--label", "outcome"), "not a column of the schema"),
+        "unwritable output": (swap("wrong", "/proc/nothing/here"), "cannot write"),
+        "output exists": (swap("wrong", "."), "exists already"),
+        "unknown preset": ((*synth, "--preset", "best"), "no preset"),
+        "wrong unit": ((*synth, "--unit", "patient"), "person:COLUMN,ROWS"),
+        "corrupted plan": (("release", "data.csv", "--plan", "bad-plan.json", "-o", "wrong"), "is not a plan"),
+        "not a release": (("train", ".", "-o", "wrong"), "cannot read"),
+        "not a model": (("sample", ".", "-n", 5, "-o", "x.csv"), "cannot read"),
+        "unknown ending": (swap("data.parquet", "schema.toml"), "unknown kind of file"),
+        "no such ledger": (("ledger", "show", "nowhere.ledger"), "nowhere.ledger"),
+    }
+
+
+def test_every_wrong_turn_has_one_clear_line(place: Path) -> None:
+    for name, (arguments, words) in _wrong_inputs(place).items():
+        done = dpmerf(*arguments, cwd=place)
+        assert done.returncode == 2, (name, done.returncode, done.stderr)
+        assert words in done.stderr, (name, done.stderr)
+        assert done.stderr.count("\n") == 1 and "Traceback" not in done.stderr, (name, done.stderr)
+        assert not (place / "wrong").exists(), name
+
+
+def test_any_cell_is_taken_and_none_is_told(place: Path) -> None:
+    secret = "SECRET-7f3a"
+    odd = ["NaN", "inf", "-inf", "😀", secret * 900_000, "", "1e999", "'; DROP TABLE", "\x00", f"99{secret}"]
+    cells = {name: odd for name in ("age", "dose", "ward", "seen", "ill")}
+    pq.write_table(pa.table(cells), place / "odd.parquet")
+    pyarrow.csv.write_csv(pa.table({n: [c.replace("\x00", "") for c in v] for n, v in cells.items()}), place / "odd.csv")
+    for file in ("odd.parquet", "odd.csv"):
+        done = dpmerf(
+            "synth", file, "--schema", "schema.toml", "--epsilon", 1, "--steps", 5, "-o", f"out-{file}", cwd=place
+        )
+        assert done.returncode == 0, done.stderr
+        assert secret not in done.stdout + done.stderr
+        for made in (place / f"out-{file}").rglob("*"):
+            assert made.is_dir() or secret.encode() not in made.read_bytes(), made
+
+
+def test_the_installed_command_answers_too() -> None:
+    done = subprocess.run([sys.executable, "-m", "dpmerf.cli", "verify", "nowhere"], capture_output=True, text=True)
+    assert done.returncode == 2 and done.stderr.startswith("error: cannot read") and done.stderr.count("\n") == 1

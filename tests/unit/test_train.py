@@ -1,0 +1,126 @@
+"""Training and sampling, for every variant of table and both presets: plausible, legal, reproducible."""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from conftest import mixed_rows
+
+import dpmerf
+from dpmerf.errors import ArtefactError, DpmerfError, TrainError
+from dpmerf.model import Model
+from dpmerf.presets import make_plan
+from dpmerf.private.measure import measure
+from dpmerf.release import Release
+from dpmerf.schema import Schema
+from dpmerf.train import train
+
+STEPS = {"default": 60, "paper": 300}
+
+
+def _subset(schema: Schema, names: list[str], label: str | None) -> Schema:
+    return Schema(columns={n: schema.columns[n] for n in names}).with_label(label)
+
+
+VARIANTS = {
+    "unlabelled": (["age", "dose", "ward", "seen", "ill"], None, False),
+    "labelled and balanced": (["age", "dose", "ward"], "ward", True),
+    "labelled and imbalanced": (["age", "dose", "ill"], "ill", False),
+    "heterogeneous": (["key", "age", "dose", "ward", "seen", "ill"], "ill", False),
+    "all numeric": (["age", "dose", "seen"], None, False),
+    "all categorical": (["ward", "ill"], "ill", False),
+    "numeric label": (["age", "dose", "ward"], "age", False),
+    "one column": (["ward"], None, False),
+    "only a label": (["ill"], "ill", False),
+}
+
+
+@pytest.fixture(scope="module")
+def table() -> pa.Table:
+    return mixed_rows(4_000)
+
+
+@pytest.mark.parametrize("preset", STEPS)
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_every_variant_gives_legal_rows(mixed_schema: Schema, table: pa.Table, variant: str, preset: str) -> None:
+    names, label, balanced = VARIANTS[variant]
+    schema = _subset(mixed_schema, names, label)
+    plan = make_plan(schema, 5, 1e-5, rows=4_000, preset=preset, balanced=balanced)
+    model = train(measure(table, plan), seed=3, steps=STEPS[preset])
+    rows = model.sample(1_000)
+    assert rows.column_names == names and rows.num_rows == 1_000
+    codec = model.release.codec
+    assert codec.decode(codec.encode(rows)).select([n for n in names if n != "key"]).equals(
+        rows.select([n for n in names if n != "key"])
+    )  # every cell is a declared one
+    if balanced:
+        assert np.allclose(np.unique(rows["ward"].to_numpy(), return_counts=True)[1][:3], 250, atol=90)
+    if "ill" in names and not balanced:
+        assert abs(pc.mean(rows["ill"].cast(pa.int8())).as_py() - pc.mean(table["ill"].cast(pa.int8())).as_py()) < 0.1
+    if "dose" in names:
+        assert 0.02 < rows["dose"].null_count / 1_000 < 0.25
+
+
+@pytest.fixture(scope="module", params=STEPS)
+def model(request, mixed_schema: Schema, table: pa.Table) -> Model:
+    plan = make_plan(mixed_schema, 5, 1e-5, rows=4_000, preset=request.param)
+    return train(measure(table, plan), seed=1, steps=STEPS[request.param])
+
+
+def test_the_same_seed_gives_the_same_rows(model: Model) -> None:
+    again = train(model.release, seed=1, steps=STEPS[model.release.plan.preset])
+    assert again.sample(300).equals(model.sample(300))
+    assert again.history == model.history
+    assert not model.sample(300, seed=5).equals(model.sample(300, seed=6))
+
+
+def test_a_saved_model_draws_the_same_rows(model: Model, tmp_path) -> None:
+    model.save(tmp_path / "model")
+    again = Model.load(tmp_path / "model")
+    assert again.sample(200, seed=9).equals(model.sample(200, seed=9))
+    assert Release.verify(tmp_path / "model").plan == model.release.plan
+    whole = (tmp_path / "model" / "weights.safetensors").read_bytes()
+    for damaged in (whole[:-8], whole[:100] + b"?" + whole[101:], b""):
+        (tmp_path / "model" / "weights.safetensors").write_bytes(damaged)
+        with pytest.raises(ArtefactError, match="weights"):
+            Model.load(tmp_path / "model")
+
+
+def test_what_is_given_is_kept(model: Model) -> None:
+    assert model.sample(200, given={"ill": True})["ill"].to_pylist() == [True] * 200
+    assert set(model.sample(50, given={"ward": "c", "ill": "no"})["ward"].to_pylist()) == {"c"}
+    for wrong in ({"ward": "zzz"}, {"nobody": 1}, {"key": 1}, {"age": 1000}):
+        with pytest.raises(DpmerfError):
+            model.sample(10, given=wrong)
+    with pytest.raises(TrainError):
+        model.sample(0)
+
+
+def test_given_columns_shift_the_others(mixed_schema: Schema, table: pa.Table) -> None:
+    model = train(measure(table, make_plan(mixed_schema, 10, 1e-5, rows=4_000)), seed=0)
+    dose = {w: pc.mean(model.sample(500, given={"ward": w})["dose"]).as_py() for w in ("a", "c")}
+    assert dose["c"] - dose["a"] > 3
+    age = {i: pc.mean(model.sample(500, given={"ill": i})["age"]).as_py() for i in (True, False)}
+    assert age[True] - age[False] > 15
+    exact = model.sample(20, given={"dose": 3.3, "age": 44})
+    assert set(exact["dose"].to_pylist()) == {3.3} and set(exact["age"].to_pylist()) == {44}
+
+
+def test_the_one_call_api_returns_what_it_was_given(mixed_schema: Schema, table: pa.Table) -> None:
+    import pandas as pd
+    import polars as pl
+
+    frame = table.to_pandas()
+    options = {"epsilon": 2.0, "delta": 1e-5, "n": 100}
+    assert isinstance(dpmerf.synthesize(frame, mixed_schema, **options), pd.DataFrame)
+    assert isinstance(dpmerf.synthesize(pl.from_arrow(table), mixed_schema, label="ward", **options), pl.DataFrame)
+    fitted = dpmerf.Synthesizer(epsilon=2.0).fit(table, mixed_schema, None)
+    assert isinstance(fitted.sample(50), pa.Table) and fitted.sample().num_rows == 4_000
+
+
+def test_training_reaches_the_noise_floor(model: Model) -> None:
+    assert model.history.loss[-1] < model.history.loss[0]
+    if model.release.plan.preset == "paper":
+        assert len(model.history.held_out) == len(model.history.loss)
+    else:
+        assert model.history.loss[-1] < 3 * model.history.floor
