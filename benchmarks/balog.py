@@ -1,0 +1,99 @@
+"""The supplement's comparison with Balog et al.: how close released points come to the true mean embedding, as they
+grow.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import torch
+
+from benchmarks import child, figures
+from benchmarks.baselines.reducedset import noisy_embedding, reduced_set
+from benchmarks.methods import Task
+from benchmarks.pages import table
+from benchmarks.registry import Experiment, Run
+from benchmarks.store import Store
+from dpmerf.features.fourier import Fourier
+from dpmerf.schema import Schema
+
+COLUMNS, CLUSTERS, ROWS, EPSILON, DELTA = 5, 10, 20_000, 1.0, 1e-5
+DIM, STEPS, SCALE = 2_000, 300, math.sqrt(COLUMNS / 6)  # the length-scale is public: a unit cube's spread
+POINTS = (10, 20, 50, 100, 200, 500, 1000, 2000)
+METHODS = {"reduced-set": "reduced set (Balog et al.)", "paper": "DP-MERF, paper preset", "default": "DP-MERF, default"}
+
+
+def data(rows: int) -> np.ndarray:
+    """(rows, 5) a mixture of ten Gaussians in the unit cube."""
+    rng = np.random.default_rng(0)
+    centres = rng.uniform(0.2, 0.8, (CLUSTERS, COLUMNS))
+    return np.clip(centres[rng.integers(CLUSTERS, size=rows)] + 0.05 * rng.standard_normal((rows, COLUMNS)), 0, 1)
+
+
+def distance(x: np.ndarray, z: np.ndarray, w: np.ndarray) -> float:
+    """‖mean embedding of x − Σ w·φ(z)‖ with the exact kernel; at most 4,000 rows of x."""
+    x = x[:4_000]
+
+    def kernel(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        squared = (a**2).sum(1)[:, None] + (b**2).sum(1)[None] - 2 * a @ b.T
+        return np.exp(-squared.clip(min=0) / (2 * SCALE**2))
+
+    squared = kernel(x, x).mean() - 2 * (kernel(x, z) @ w).mean() + w @ kernel(z, z) @ w
+    return float(math.sqrt(max(0.0, squared)))
+
+
+def run(this: Run) -> None:
+    for method in METHODS:
+        key = f"balog/{method}"
+        if this.wants(f"/{key}/"):
+            this.store.cell(key, lambda m=method: cell(this, m))
+
+
+def cell(this: Run, method: str) -> dict[str, Any]:
+    x = data(2_000 if this.quick else ROWS)
+    sizes = POINTS[:4] if this.quick else POINTS
+    if method == "reduced-set":
+        rng = torch.Generator().manual_seed(1)
+        phi = Fourier.draw(COLUMNS, DIM, (SCALE,), seed=0)
+        target = noisy_embedding(torch.from_numpy(x), phi, EPSILON, DELTA, rng)
+        found = []
+        for size in sizes:
+            z, w = reduced_set(target, phi, size, COLUMNS, 50 if this.quick else STEPS, rng)
+            found.append(distance(x, z.double().numpy(), w.double().numpy()))
+        return {"points": list(sizes), "distance": found}
+    names = [f"x{i}" for i in range(COLUMNS)]
+    schema = Schema.parse("\n".join(f'[columns.{n}]\nkind = "number"\nmin = 0\nmax = 1' for n in names))
+    rows = pa.Table.from_pandas(pd.DataFrame(x, columns=names), preserve_index=False)
+    outcome = child.run(method, Task(rows, schema, EPSILON, DELTA, 1, this.quick))
+    made = outcome.rows.to_pandas()[names].to_numpy(float)
+    found = [distance(x, made[:size], np.full(size, 1 / size)) for size in sizes]
+    return {**outcome.cost(), "points": list(sizes), "distance": found}
+
+
+def page(store: Store) -> str:
+    found = {m: r for m in METHODS if (r := store.read(f"balog/{m}")) and "points" in r}
+    if not found:
+        return ""
+    with figures.figure(store, "balog/balog.svg", 4.5, 3) as (place, axes):
+        for (method, result), colour in zip(
+            found.items(), (figures.MUTED, figures.THIRD, figures.STRONG), strict=False
+        ):
+            axes.plot(result["points"], result["distance"], "o-", ms=3, color=colour, label=METHODS[method])
+        axes.set(xscale="log", yscale="log", xlabel="synthetic points", ylabel="distance to the true mean embedding")
+        axes.legend(fontsize=7)
+    sizes = next(iter(found.values()))["points"]
+    rows = [[METHODS[m], *(f"{d:.4f}" for d in r["distance"])] for m, r in found.items()]
+    return f"![distance as points grow]({place})\n\n" + table(["", *(f"{s:,}" for s in sizes)], rows)
+
+
+EXPERIMENT = Experiment(
+    "balog",
+    "5-D mixture: distance to the true mean embedding as synthetic points grow, reduced set against DP-MERF",
+    "about 5 CPU minutes; --quick 2 minutes",
+    run,
+    page,
+)

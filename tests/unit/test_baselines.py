@@ -1,0 +1,106 @@
+"""The benchmarks' baselines on small data: they run, keep the schema, learn something easy, and price what they say."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+import torch
+
+pytest.importorskip("benchmarks", reason="the benchmarks are not beside the package")
+pytest.importorskip("dp_accounting")
+
+from benchmarks.baselines import BASELINES, dpsgd, reducedset
+from benchmarks.baselines.pategan import vote_noise
+from benchmarks.baselines.privbayes import Discrete, choose_network
+from benchmarks.methods import Task
+
+from dpmerf.budget import delta_of
+from dpmerf.features.fourier import Fourier
+from dpmerf.schema import Schema
+
+SCHEMA = Schema.parse(
+    """
+label = "y"
+[columns.x]
+kind = "number"
+min = 0
+max = 1
+[columns.c]
+kind = "category"
+values = ["a", "b", "c"]
+[columns.y]
+kind = "category"
+values = [0, 1]
+dtype = "int64"
+"""
+)
+
+
+def small(rows: int = 400) -> pa.Table:
+    rng = np.random.default_rng(0)
+    y = rng.integers(2, size=rows)
+    x = np.clip(0.25 + 0.5 * y + 0.1 * rng.standard_normal(rows), 0, 1)
+    frame = pd.DataFrame({"x": x, "c": np.where(y == 1, "a", rng.choice(["b", "c"], rows)), "y": y})
+    return pa.Table.from_pandas(frame, preserve_index=False)
+
+
+@pytest.mark.parametrize("name", BASELINES)
+def test_every_baseline_gives_rows_of_the_schema(name):
+    rows = BASELINES[name](Task(small(), SCHEMA, 1.0, 1e-5, seed=1, quick=True))
+    assert rows.num_rows == 400
+    assert set(rows.column_names) == {"x", "c", "y"}
+    frame = rows.to_pandas()
+    assert frame["x"].between(0, 1).all() and set(frame["c"]) <= {"a", "b", "c"} and set(frame["y"]) <= {0, 1}
+
+
+def test_privbayes_learns_a_dependence_when_the_budget_is_large():
+    frame = BASELINES["privbayes"](Task(small(4000), SCHEMA, 50.0, 1e-5, seed=0)).to_pandas()
+    assert frame.loc[frame["y"] == 1, "x"].mean() - frame.loc[frame["y"] == 0, "x"].mean() > 0.3
+    assert (frame.loc[frame["y"] == 1, "c"] == "a").mean() > 0.9
+
+
+def test_privbayes_tables_stay_useful():
+    codes = np.random.default_rng(0).integers(0, 8, (200, 4))
+    network = choose_network(Discrete(codes, (8,) * 4), 0.5, 0.5, np.random.default_rng(1))
+    assert sorted(c for c, _ in network) == [0, 1, 2, 3]
+    assert all(parents == () for _, parents in network)  # 200 rows at ε = 1 cannot fill any pair of columns
+
+
+def test_sgd_noise_grows_with_steps_and_falls_with_epsilon():
+    base = dpsgd.noise_for(1.0, 1e-5, 0.01, 1000)
+    assert dpsgd.noise_for(1.0, 1e-5, 0.01, 2000) > base > dpsgd.noise_for(2.0, 1e-5, 0.01, 1000)
+
+
+def test_one_unsampled_step_costs_at_least_the_exact_gaussian():
+    noise = dpsgd.noise_for(1.0, 1e-5, 1.0, 1)
+    assert delta_of(1 / noise, 1.0) <= 1e-5  # Rényi accounting never promises more than is true
+
+
+def test_clipping_holds_for_every_row():
+    model = torch.nn.Linear(3, 1)
+    rows = 100 * torch.randn(50, 3)
+
+    def loss(weights, row):
+        return dpsgd.call(model, weights, row).square()
+
+    for row in rows:
+        one = dpsgd.noisy_gradient(model, loss, (row[None],), 1.0, 0.0, 1.0, torch.Generator())
+        assert math.sqrt(sum(float(g.square().sum()) for g in one.values())) <= 1 + 1e-5
+
+
+def test_vote_noise_is_the_gaussian_price():
+    assert delta_of(math.sqrt(2 * 64) / vote_noise(1.0, 1e-5, 64), 1.0) == pytest.approx(1e-5, rel=1e-3)
+
+
+def test_reduced_set_comes_closer_with_more_points():
+    rng = torch.Generator().manual_seed(0)
+    phi = Fourier.draw(2, 200, (0.3,), seed=0)
+    rows = torch.rand(1000, 2, generator=rng, dtype=torch.float64)
+    target = reducedset.noisy_embedding(rows, phi, 10.0, 1e-5, rng)
+    gaps = []
+    for points in (1, 20):
+        z, w = reducedset.reduced_set(target, phi, points, 2, 100, rng)
+        gaps.append(float((w @ phi(z) - target.float()).norm()))
+    assert gaps[1] < gaps[0]
