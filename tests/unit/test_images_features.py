@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpmerf.features.algebra import BITS, of, onehot
-from dpmerf.features.views import FourierOf, Views, gabor_bank, waves
+from dpmerf.features.circle import cos_sin
+from dpmerf.features.views import FourierOf, Views, gabor_bank, projected
 from dpmerf.presets import make_plan
 from dpmerf.private.contribute import bounded
 from dpmerf.private.image_facts import declare
@@ -80,7 +81,7 @@ def test_generator_side_is_close_and_smooth() -> None:
     dense = FourierOf.draw(Views(1, 28, 28), "windows", 200, (0.2, 0.35), seed=0)
     x = pictures((1, 28, 28), 6, 3)
     y = x.float().requires_grad_()
-    values = waves(dense.views(y, ("windows",))["windows"], dense.frequencies.float())
+    values = cos_sin(projected(dense.views(y, ("windows",))["windows"], dense.frequencies.float()))
     assert torch.allclose(values.double(), dense(x), atol=2e-3)
     values.sum().backward()
     assert y.grad is not None and bool(torch.isfinite(y.grad).all())

@@ -114,7 +114,7 @@ def test_structure_from_headers_alone(tmp_path: Path) -> None:
 
 
 def test_pictures_never_raise(tmp_path: Path) -> None:
-    x, y = shapes(9)
+    x, _ = shapes(9)
     folder = save_folder(tmp_path / "f", x, np.array([0, 1, 2] * 3))
     (folder / "1" / "0001.png").write_bytes(b"not a picture")
     (folder / "1" / "0004.png").write_bytes((folder / "1" / "0007.png").read_bytes()[:40])
@@ -159,10 +159,10 @@ def bad(tmp_path: Path) -> dict[str, tuple[object, str]]:
         "flat": (npz("f", x=x.reshape(60, -1), y=y), r"shape \(60, 144\)"),
         "rgba": (npz("r", x=np.zeros((2, 9, 9, 4)), y=y[:2]), "shape"),
         "names": (npz("n", images=x, y=y), "'x' or 'x_train'"),
-        "no labels": (npz("l", x=x), "no labels"),
-        "short labels": (npz("m", x=x, y=y[:-1]), "one label for each"),
-        "one-hot labels": (npz("h", x=x, y=np.eye(3)[y]), "one label for each"),
-        "other size": (npz("z", x=x[:, :8], y=y), "declared are 12x12"),
+        "no-labels": (npz("l", x=x), "no labels"),
+        "short-labels": (npz("m", x=x, y=y[:-1]), "one label for each"),
+        "one-hot-labels": (npz("h", x=x, y=np.eye(3)[y]), "one label for each"),
+        "other-size": (npz("z", x=x[:, :8], y=y), "declared are 12x12"),
         "cut": (tmp_path / "cut.npz", "damaged"),
         "garbage": (tmp_path / "garbage.npz", "damaged"),
         "missing": (tmp_path / "nowhere.npz", "no file"),
@@ -170,11 +170,13 @@ def bad(tmp_path: Path) -> dict[str, tuple[object, str]]:
     }
 
 
-@pytest.mark.parametrize(
-    "case",
-    ["object", "dtype", "complex", "flat", "rgba", "names", "no labels", "short labels", "one-hot labels"]
-    + ["other size", "cut", "garbage", "missing", "folder"],
+CASES = (
+    *("object", "dtype", "complex", "flat", "rgba", "names", "no-labels", "short-labels"),
+    *("one-hot-labels", "other-size", "cut", "garbage", "missing", "folder"),
 )
+
+
+@pytest.mark.parametrize("case", CASES)
 def test_bad_structure_is_refused_in_one_sentence(tmp_path: Path, case: str) -> None:
     data, words = bad(tmp_path)[case]
     schema = declare(shapes(), classes=3).schema

@@ -124,13 +124,13 @@ class FourierOf(Dense):
         return 2 * self.frequencies.shape[0] * self.frequencies.shape[2]
 
     def __call__(self, numbers: Tensor) -> Tensor:
-        return waves(self.views(numbers, (self.view,))[self.view], self.frequencies.to(numbers.dtype))
+        view = self.views(numbers, (self.view,))[self.view]
+        return cos_sin(projected(view, self.frequencies.to(numbers.dtype)))
 
 
-def waves(view: Tensor, frequencies: Tensor) -> Tensor:
-    """(w, n, d) and (w, d, m) -> (n, 2·w·m), norm 1, in the order cos or sin, window, frequency."""
-    angles = torch.bmm(_rounded(view, INPUT_BITS), frequencies).transpose(0, 1).flatten(1)  # (n, w·m)
-    return cos_sin(angles)
+def projected(view: Tensor, frequencies: Tensor) -> Tensor:
+    """(w, n, d) and (w, d, m) -> angles (n, w·m), window by window."""
+    return torch.bmm(_rounded(view, INPUT_BITS), frequencies).transpose(0, 1).flatten(1)
 
 
 def gabor_bank(orientations: int, size: int = 7, wavelength: float = 4.0, width: float = 1.6) -> Tensor:

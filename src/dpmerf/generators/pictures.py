@@ -17,7 +17,8 @@ from torch import Tensor, nn
 
 from dpmerf.codec import Batch
 from dpmerf.errors import ArtefactError, TrainError
-from dpmerf.features.views import waves
+from dpmerf.features.circle import mean_cos_sin
+from dpmerf.features.views import projected
 from dpmerf.generators.base import Generator, Given, History, State
 from dpmerf.generators.upsampling import Upsampler, default_body, paper_body
 from dpmerf.grid import to_simplex
@@ -199,7 +200,7 @@ class Loss:
         weight = self._weight[classes.to(self._device)]
         total = torch.zeros(len(classes), device=self._device)
         for view, share, frequencies, target in self._parts[part]:
-            means = waves(views[view], frequencies).view(len(classes), per, -1).mean(dim=1)
+            means = mean_cos_sin(projected(views[view], frequencies), len(classes))
             distance = (means - target[classes.to(self._device)]).square().sum(dim=1)
             if unbiased and per > 1:
                 distance = distance - (1 - means.square().sum(dim=1)) / (per - 1)

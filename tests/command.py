@@ -1,0 +1,27 @@
+"""The command's own entry point, in this process: a new one would spend its time on imports."""
+
+import contextlib
+import io
+import subprocess
+import sys
+import warnings
+from unittest import mock
+
+from dpmerf.cli import main
+
+
+def dpmerf(*arguments: object) -> subprocess.CompletedProcess[str]:
+    """Run `dpmerf ARGUMENTS` and collect what it prints and how it ends."""
+    words = ["dpmerf", *map(str, arguments)]
+    out, err, code = io.StringIO(), io.StringIO(), 0
+    with (
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+        mock.patch.object(sys, "argv", words),
+        warnings.catch_warnings(),
+    ):
+        try:
+            main()
+        except SystemExit as end:
+            code = end.code if isinstance(end.code, int) else 0
+    return subprocess.CompletedProcess(words, code, out.getvalue(), err.getvalue())
