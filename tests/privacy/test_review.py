@@ -155,7 +155,7 @@ def test_bins_never_outgrow_what_was_priced() -> None:
         for sigma in (0.01, 30.0):
             cut = Binning.cut(grid, counts, sigma, 20_000.0, tables.bins, frozenset())
             assert cut.variables["a"].size <= nominal
-            assert sorted(set(cut.columns["a"].bin_of.tolist())) == list(range(cut.columns["a"].size))
+            assert sorted(set(cut.bin_of["a"].tolist())) == list(range(cut.variables["a"].size))
 
 
 def test_shares_that_miss_one_by_a_rounding_do_not_overspend() -> None:

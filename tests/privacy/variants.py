@@ -1,0 +1,86 @@
+"""Every kind of plan that the product can make, tiny, and the pair of neighbouring tables that is worst for it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+import numpy as np
+import pyarrow as pa
+import torch
+
+from dpmerf.audit.canary import Neighbours, end_row, neighbours, random_row, table
+from dpmerf.budget import Unit
+from dpmerf.plan import Plan, Stage
+from dpmerf.presets import make_plan
+from dpmerf.recipes import Embedding
+from dpmerf.schema import Schema
+
+FULL = os.environ.get("DPMERF_PRIVACY") == "full"
+ALARM = 1e-6  # chance that a sound product fails one check
+ROW, ADD = Unit(), Unit(neighbours="add-remove")
+PERSON, PERSON_ADD = Unit("who", 3), Unit("who", 3, "add-remove")
+
+NUMBERS = '[columns.x]\nkind = "number"\nmin = 0\nmax = 1\n[columns.t]\nkind = "integer"\nmin = 0\nmax = 9\n'
+WHO = '[columns.who]\nkind = "id"\n'
+CATEGORIES = '[columns.c]\nkind = "category"\nvalues = ["a", "b", "c"]\nnullable = true\n[columns.f]\nkind = "flag"\n'
+ODD = (
+    '[columns.d]\nkind = "date"\nfirst = 2020-01-01\nlast = 2020-03-01\nnullable = true\n'
+    '[columns.l]\nkind = "number"\nmin = 0\nmax = 1000\nlog = true\ndecimals = 1\n'
+)
+LABEL = '[columns.y]\nkind = "flag"\n'
+
+
+def schema(columns: str, label: str | None = None) -> Schema:
+    return Schema.parse((f'label = "{label}"\n' if label else "") + columns)
+
+
+def embedding(columns: str, label: str | None, unit: Unit, counts: float, epsilon: float, dim: int = 4) -> Plan:
+    """The paper's embedding with few features."""
+    recipe = Embedding(dim=dim, scales=(0.2,), seed=3, by_label=label is not None, counts=counts)
+    made = schema(columns, label)
+    return Plan(made, epsilon, 1e-5, unit, 12, "paper", False, (Stage("embedding", 1.0, recipe),))
+
+
+def preset(columns: str, label: str | None, unit: Unit, name: str, epsilon: float, **more: bool) -> Plan:
+    return make_plan(schema(columns, label), epsilon, 1e-5, rows=60, unit=unit, preset=name, **more)
+
+
+Maker = Callable[[float], Plan]
+VARIANTS: dict[str, Maker] = {
+    "vanilla": lambda e: embedding(NUMBERS, None, ROW, 0.0, e),
+    "labelled, balanced": lambda e: embedding(NUMBERS + LABEL, "y", ROW, 0.0, e),
+    "labelled, imbalanced": lambda e: embedding(NUMBERS + LABEL, "y", ROW, 1.0, e),
+    "heterogeneous": lambda e: embedding(NUMBERS + CATEGORIES + LABEL, "y", ROW, 1.0, e),
+    "all categorical": lambda e: embedding(CATEGORIES + LABEL, "y", ROW, 1.0, e),
+    "numeric label": lambda e: embedding(NUMBERS, "t", ROW, 1.0, e, dim=2),
+    "add/remove": lambda e: embedding(NUMBERS + CATEGORIES, None, ADD, 1.0, e),
+    "person": lambda e: embedding(NUMBERS + LABEL + WHO, "y", PERSON, 1.0, e),
+    "person, add/remove": lambda e: embedding(NUMBERS + LABEL + WHO, "y", PERSON_ADD, 1.0, e),
+    "discover + tables": lambda e: preset(NUMBERS + ODD + LABEL, "y", ROW, "default", e),
+    "discover + tables, unlabelled": lambda e: preset(NUMBERS + CATEGORIES, None, ROW, "default", e),
+    "discover + tables, add/remove": lambda e: preset(NUMBERS + LABEL, "y", ADD, "default", e),
+    "discover + tables, person": lambda e: preset(NUMBERS + LABEL + WHO, "y", PERSON, "default", e),
+}
+
+
+def worst(plan: Plan) -> Neighbours:
+    """A pair of neighbouring tables that comes close to the plan's sensitivity."""
+    if plan.schema.label is not None or plan.unit != ROW or not isinstance(plan.stages[0].recipe, Embedding):
+        return neighbours(plan)
+    rng = np.random.default_rng(0)  # an unlabelled embedding: search for two far rows
+    rows = [end_row(plan.schema, 0), end_row(plan.schema, 1)] + [random_row(plan.schema, rng) for _ in range(400)]
+    phi = plan.nominal_map(plan.stages[0])(plan.codec.encode(table(plan.schema, rows)))
+    far = int(torch.cdist(phi, phi).argmax())
+    out, inside = rows[far // len(rows)], rows[far % len(rows)]
+    base = [random_row(plan.schema, rng) for _ in range(5)]
+    return Neighbours(plan, table(plan.schema, [*base, out]), table(plan.schema, [*base, inside]), inside)
+
+
+def antipodal() -> Neighbours:
+    """The plain release, one frequency, and two rows exactly opposite on its circle: the whole of the sensitivity."""
+    plan = embedding('[columns.x]\nkind = "number"\nmin = 0\nmax = 1\n', None, ROW, 0.0, 1.0, dim=2)
+    frequency = abs(float(plan.nominal_map(plan.stages[0]).blocks[0].dense.frequencies[0, 0]))  # type: ignore[union-attr]
+    place = float(np.pi / frequency)
+    assert place < 1
+    return Neighbours(plan, pa.table({"x": [0.5, 0.0]}), pa.table({"x": [0.5, place]}), {"x": place})
