@@ -2,9 +2,9 @@
 
 Library cosines differ in the last bit between processors and library versions, and some of them between the places of
 a vector register: a row's features would then depend on where it was computed and beside whom. In float64 we take both
-from a table of 2¹⁶ points and one step of their Taylor series: a lookup and a few correctly rounded operations, each on
-one element alone, which every machine does alike. The error is below 4·10⁻⁹, far under the grid of 2⁻²⁴ that rows are
-truncated to; cos² + sin² ≤ 1 holds pair by pair.
+from a table of 2¹⁴ points and one step of their Taylor series: a lookup and a few correctly rounded operations, each on
+one element alone, which every machine does alike. The error is below 2⁻²⁴, the grid that rows are truncated to, and
+cos² + sin² ≤ 1 holds pair by pair. It is also faster than the libraries' float64 cosines.
 """
 
 from __future__ import annotations
@@ -18,13 +18,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-POINTS = 2**16
+POINTS = 2**14
 _STEP = 2 * math.pi / POINTS
 _PER_RADIAN = POINTS / (2 * math.pi)
+_ROUNDER = 1.5 * 2**52  # x + this has the nearest whole number to x in its last bits
 _PRECISION = 96  # bits of the integers that the table is computed with
 _BLOCK = 2**16  # elements looked up at a time
 _OWN = threading.local()
-_SAFETY = 1 - 2.0**-29  # outweighs the step's growth 1 + e²/2 with e ≤ π/2¹⁶, and roundings
+_SAFETY = 1 - 2.0**-25  # outweighs the growth 1 + e²/2 of a step e ≤ π/2¹⁴, and roundings
 
 
 def cos_sin(angles: Tensor) -> Tensor:
@@ -70,35 +71,35 @@ class _MeanCosSin(torch.autograd.Function):
 
 
 def _looked_up(angles: np.ndarray) -> np.ndarray:
-    """(n, m) float64 -> (n, 2m), divided by √m. Angles are finite and below 2⁴⁷, as those of numbers in [0, 1] are."""
+    """(n, m) float64 -> (n, 2m), divided by √m. Angles are finite and below 2³⁰, as those of numbers in [0, 1] are."""
     n, m = angles.shape
     cosines, sines = _scaled_table(m)
     found = np.empty((n, 2 * m))
     rows = max(1, _BLOCK // m)
     for start in range(0, n, rows):
         part = angles[start : start + rows]
-        rest, other, c, s, place = (buffer[: part.size].reshape(part.shape) for buffer in _scratch(rows * m))
-        np.multiply(part, _PER_RADIAN, out=rest)
-        np.floor(rest, out=other)
-        np.copyto(place, other, casting="unsafe")
-        np.bitwise_and(place, POINTS - 1, out=place)
+        shifted, rest, c, s = (buffer[: part.size].reshape(part.shape) for buffer in _scratch(rows * m))
+        np.multiply(part, _PER_RADIAN, out=shifted)
+        shifted += _ROUNDER
+        np.subtract(shifted, _ROUNDER, out=rest)
+        rest *= _STEP
+        np.subtract(part, rest, out=rest)  # what the nearest point of the table leaves
+        place = shifted.view(np.int64)
+        place &= POINTS - 1
         cosines.take(place, out=c, mode="clip")
         sines.take(place, out=s, mode="clip")
-        rest -= other
-        rest -= 0.5  # the table holds the middle of every step
-        rest *= _STEP
-        np.multiply(rest, s, out=other)
-        np.subtract(c, other, out=found[start : start + rows, :m])
-        np.multiply(rest, c, out=other)
-        np.add(s, other, out=found[start : start + rows, m:])
+        change = shifted
+        np.multiply(rest, s, out=change)
+        np.subtract(c, change, out=found[start : start + rows, :m])
+        np.multiply(rest, c, out=change)
+        np.add(s, change, out=found[start : start + rows, m:])
     return found
 
 
 def _scratch(size: int) -> tuple[np.ndarray, ...]:
     """Buffers that stay in this thread's cache."""
     if getattr(_OWN, "size", -1) < size:
-        _OWN.size = size
-        _OWN.buffers = (*(np.empty(size) for _ in range(4)), np.empty(size, np.int64))
+        _OWN.size, _OWN.buffers = size, tuple(np.empty(size) for _ in range(4))
     return _OWN.buffers  # type: ignore[no-any-return]
 
 
@@ -111,10 +112,10 @@ def _scaled_table(m: int) -> tuple[np.ndarray, np.ndarray]:
 
 @lru_cache(maxsize=1)
 def _table() -> tuple[np.ndarray, np.ndarray]:
-    """cos and sin of (k + ½)·2π/2¹⁶, computed in integers, so that no library's cosine is trusted."""
+    """cos and sin of k·2π/2¹⁴, computed in integers, so that no library's cosine is trusted."""
     one = 1 << _PRECISION
     turn = 2 * _pi()  # in units of 2⁻⁹⁶
-    c, s = _small(turn // (2 * POINTS))
+    c, s = one, 0
     step_c, step_s = _small(turn // POINTS)
     cosines, sines = np.empty(POINTS), np.empty(POINTS)
     for k in range(POINTS // 4):  # a quarter; the others are its mirror images

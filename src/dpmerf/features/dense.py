@@ -26,4 +26,4 @@ class Dense(ABC):
 
     @abstractmethod
     def __call__(self, numbers: Tensor) -> Tensor:
-        """(n, numeric columns) -> (n, dim)."""
+        """(n, numeric columns) -> (n, dim), a new tensor that the caller may overwrite."""

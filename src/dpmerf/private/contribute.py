@@ -1,23 +1,26 @@
 """Contribute: what one row adds to the sums, as integers with an enforced norm.
 
-Float64 holds the integers: every value, square and partial sum below stays under 2⁵³, so sums and matrix products of
-them are exact whatever their order. A row's integers are a function of that row alone.
+Float64 holds the integers: every value, square and partial sum below stays under 2⁵³, so sums of them are exact
+whatever their order. A row's integers are a function of that row alone, and the sums of the multiset of rows.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import final
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from dpmerf.codec import Batch
+from dpmerf.codec import Batch, Variable
+from dpmerf.errors import DataError
 from dpmerf.features.algebra import BITS, Block, FeatureMap
-from dpmerf.features.dense import Dense
 
-CHUNK = 1024  # rows through a dense map at a time; shorter batches are padded to this shape
-FEW_CELLS = 64  # grouped by a matrix product up to here, by scattered adds beyond
+MOST_ROWS = 2**36  # times the largest weight 2²⁶ stays below 2⁶³: a public limit, some 10¹⁰·⁸ rows
+CACHED = 2**18  # features of a chunk of rows that is embedded at a time
+LEAST_RUN = 4  # rows of a cell in a chunk, on average, from which sums of runs beat scattered adds
 
 
 @final
@@ -28,32 +31,49 @@ class Sums:
         if any(b.integer_norm > 2**26 for b in phi.blocks):  # keeps squares below 2⁵³
             raise ValueError("a block's weight is above 4: scale the map down")
         self._phi = phi
-        self._blocks = [torch.zeros(b.size, b.width, dtype=torch.int64) for b in phi.blocks]
-        self._dense: dict[int, Dense] = {id(b.dense): b.dense for b in phi.blocks if b.dense}
+        self._rows = 0
+        self._counts = {
+            cells: torch.zeros(math.prod(v.size for v in cells), dtype=torch.int64) for cells in _counted(phi)
+        }
+        self._dense = {i: torch.zeros(b.size, b.width, dtype=torch.int64) for i, b in enumerate(phi.blocks) if b.dense}
+        self._merged = torch.zeros(phi.dim, dtype=torch.int64)
+
+    @property
+    def rows(self) -> int:
+        """How many rows were added."""
+        return self._rows
 
     def add(self, batch: Batch) -> None:
         """Add rows; the order and the size of batches do not change the result."""
-        for block, sums in zip(self._phi.blocks, self._blocks, strict=True):
-            if block.dense is None:
-                _add_constant(block, batch, sums)
-        if self._dense:
-            for start in range(0, len(batch), CHUNK):
-                self._add_dense(batch.rows(slice(start, start + CHUNK)))
+        self._count(len(batch))
+        for cells, counts in self._counts.items():
+            cell = joint(cells, batch.codes)
+            counts += len(batch) if cell is None else torch.bincount(cell, minlength=len(counts))
+        for i, sums in self._dense.items():
+            _add_dense(self._phi.blocks[i], batch, sums)
 
-    def _add_dense(self, batch: Batch) -> None:
-        values = {key: _padded(dense, batch.numbers) for key, dense in self._dense.items()}
-        for block, sums in zip(self._phi.blocks, self._blocks, strict=True):
-            if block.dense is not None:
-                _add_grouped(bounded(values[id(block.dense)], block), block.cell(batch.codes), sums)
-
-    def merge(self, other: Tensor) -> None:
-        """Add partial sums (dim,) of the same map, made elsewhere."""
-        for sums, part in zip(self._blocks, other.split([b.dim for b in self._phi.blocks]), strict=True):
-            sums += part.view_as(sums)
+    def merge(self, other: Tensor, rows: int) -> None:
+        """Add partial sums (dim,) over so many rows of the same map, made elsewhere."""
+        self._count(rows)
+        self._merged += other
 
     def total(self) -> Tensor:
         """(dim,) int64."""
-        return torch.cat([sums.flatten() for sums in self._blocks])
+        parts = []
+        for i, block in enumerate(self._phi.blocks):
+            found = self._dense[i] if block.dense else _marginal(self._counts, block.cells) * _whole_weight(block)
+            parts.append(found.flatten())
+        return torch.cat([self._merged[:0], *parts]) + self._merged
+
+    def _count(self, rows: int) -> None:
+        self._rows += rows
+        if self._rows > MOST_ROWS:
+            raise DataError(f"a release holds at most {MOST_ROWS:,} rows: split the table and release the parts")
+
+
+def joint(cells: tuple[Variable, ...], codes: dict[str, Tensor]) -> Tensor | None:
+    """(n,) joint code in row-major order; None when there is only one cell."""
+    return Block(1.0, None, cells).cell(codes)
 
 
 def bounded(values: Tensor, block: Block) -> Tensor:
@@ -61,41 +81,71 @@ def bounded(values: Tensor, block: Block) -> Tensor:
 
     The bound does not rest on the map: a row that is too long is shrunk, one that is not finite counts as zero.
     """
-    whole = torch.trunc(values * (block.weight * 2**BITS))
-    if not bool(torch.isfinite(whole).all()):
-        whole[~torch.isfinite(whole).all(dim=1)] = 0.0
-    square = (whole * whole).sum(dim=1)
-    limit = block.integer_norm
-    over = square > limit * limit
-    if bool(over.any()):  # rounding in cos and sin; shrink, truncate again
-        shrink = limit / (square[over].sqrt().ceil() + 1)
-        whole[over] = torch.trunc(whole[over] * shrink[:, None])
-        whole[(whole * whole).sum(dim=1) > limit * limit] = 0.0  # beyond what floats can shrink
-    return whole
+    return _bound(values.clone(), block)
 
 
-def _add_constant(block: Block, batch: Batch, sums: Tensor) -> None:
-    weight = math.floor(block.weight * 2**BITS)
-    cell = block.cell(batch.codes)
-    if cell is None:
-        sums += weight * len(batch)
-    else:
-        sums += weight * torch.bincount(cell, minlength=block.size)[:, None]
+def _bound(values: Tensor, block: Block) -> Tensor:
+    """`bounded`, in place."""
+    flat = values.numpy()
+    flat *= block.weight * 2**BITS
+    np.trunc(flat, out=flat)
+    square = np.einsum("ij,ij->i", flat, flat)
+    limit = block.integer_norm**2
+    if not (square <= limit).all():  # rounding in a map, or not finite: rare
+        flat[~np.isfinite(flat).all(axis=1)] = 0.0
+        square = np.einsum("ij,ij->i", flat, flat)
+        over = square > limit
+        flat[over] = np.trunc(flat[over] * (block.integer_norm / (np.ceil(np.sqrt(square[over])) + 1))[:, None])
+        flat[np.einsum("ij,ij->i", flat, flat) > limit] = 0.0  # beyond what floats can shrink
+    return values
 
 
-def _padded(dense: Dense, numbers: Tensor) -> Tensor:
-    """The dense features of up to CHUNK rows, computed at the full shape always."""
-    n = numbers.shape[0]
-    if n < CHUNK:
-        numbers = torch.cat([numbers, numbers.new_zeros(CHUNK - n, numbers.shape[1])])
-    return dense(numbers.contiguous())[:n]
+def _add_dense(block: Block, batch: Batch, sums: Tensor) -> None:
+    """Rows are sorted by cell first: the rows of a cell are then summed where they lie."""
+    dense = block.dense
+    assert dense is not None
+    cell, numbers = block.cell(batch.codes), batch.numbers
+    sorted_cell: np.ndarray | None = None
+    if cell is not None:
+        cell, order = torch.sort(cell)
+        sorted_cell, numbers = cell.numpy(), numbers[order]
+    step = max(1, CACHED // dense.dim)
+    for start in range(0, len(batch), step):
+        whole = _bound(dense(numbers[start : start + step]), block)
+        if sorted_cell is None:
+            sums += whole.sum(dim=0).long()
+        else:
+            _add_runs(whole, sorted_cell[start : start + step], sums)
 
 
-def _add_grouped(whole: Tensor, cell: Tensor | None, sums: Tensor) -> None:
-    if cell is None:
-        sums += whole.sum(dim=0, keepdim=True).long()
-    elif sums.shape[0] <= FEW_CELLS:
-        onehot = torch.nn.functional.one_hot(cell, sums.shape[0]).to(whole.dtype)
-        sums += (onehot.T @ whole).long()
-    else:
-        sums.index_add_(0, cell, whole.long())
+def _add_runs(whole: Tensor, cell: np.ndarray, sums: Tensor) -> None:
+    """Add rows (n, width) to the cells that they are sorted by."""
+    cuts = [0, *(np.flatnonzero(cell[1:] != cell[:-1]) + 1).tolist(), len(cell)]
+    if len(cuts) * LEAST_RUN > len(cell):
+        sums.index_add_(0, torch.from_numpy(cell), whole.long())
+        return
+    for start, stop in itertools.pairwise(cuts):
+        sums[int(cell[start])] += whole[start:stop].sum(dim=0).long()
+
+
+def _whole_weight(block: Block) -> int:
+    return math.floor(block.weight * 2**BITS)
+
+
+def _counted(phi: FeatureMap) -> list[tuple[Variable, ...]]:
+    """The tables that are counted row by row. All other tables are margins of these, to the last integer."""
+    tables: list[tuple[Variable, ...]] = []
+    for cells in sorted({b.cells for b in phi.blocks if b.dense is None}, key=len, reverse=True):
+        if not any(set(cells) <= set(larger) for larger in tables):
+            tables.append(cells)
+    return tables
+
+
+def _marginal(counts: dict[tuple[Variable, ...], Tensor], cells: tuple[Variable, ...]) -> Tensor:
+    """The counts (size,) of one table from the smallest counted one that holds it."""
+    source = min((c for c in counts if set(cells) <= set(c)), key=lambda c: len(counts[c]))
+    away = [i for i, v in enumerate(source) if v not in cells]
+    full = counts[source].view([v.size for v in source] or [1])
+    margin = full.sum(dim=away) if away else full
+    kept = [v for v in source if v in cells]
+    return margin.permute([kept.index(v) for v in cells]).flatten() if cells else margin.flatten()

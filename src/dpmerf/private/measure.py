@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
-import pyarrow as pa
 from torch import Tensor
 
-from dpmerf.codec import Batch, Codec
+from dpmerf.codec import Codec
 from dpmerf.errors import DataError, PlanError
 from dpmerf.features.algebra import FeatureMap
 from dpmerf.grid import Binning
 from dpmerf.plan import Plan, Stage
-from dpmerf.private.contribute import Sums
 from dpmerf.private.images import open_data
 from dpmerf.private.ledger import Ledger
+from dpmerf.private.local import columns_of, sum_locally
 from dpmerf.private.noise import NoiseSource, OpenDPGaussian
-from dpmerf.private.persons import PersonCap
 from dpmerf.private.rows import Rows
 from dpmerf.progress import SILENT, Bars
 from dpmerf.recipes import Embedding, Histograms, ImageEmbedding, Tables, View
@@ -41,7 +39,7 @@ def measure(
     the first row is read: a crash may waste budget, never leak it.
     """
     rows = open_data(data, plan.schema)
-    rows.require(_columns(plan))
+    rows.require(columns_of(plan))
     noise = noise or OpenDPGaussian()
     if ledger is not None:
         ledger.spend(plan.hash, f"release ({plan.preset})", plan.mu, plan.discrete_delta_at(ledger.epsilon))
@@ -78,44 +76,6 @@ def cut_bins(release: Release, stage: Stage) -> Binning:
     noisy = {name: m.values.flatten() for name, m in counts.items()}
     grid = plan.histograms.grid(release.codec)
     return Binning.cut(grid, noisy, sigma, release.rows_estimate, tables.bins, whole)
-
-
-def sum_locally(rows: Rows, plan: Plan, phi: FeatureMap, view: View, bars: Bars, what: str) -> tuple[Tensor, int]:
-    """Σφ over all rows in this process, in constant memory."""
-    sums, n = Sums(phi), 0
-    public = plan.unit.rows_public
-    total = rows.stored_count if public else None
-    with bars.task(what, total=total, counted="rows" if public else "") as advance:
-        for batch in encoded(rows, plan):
-            sums.add(view(batch))
-            n += len(batch)
-            advance(len(batch))
-    return sums.total(), n
-
-
-def encoded(rows: Rows, plan: Plan) -> Iterator[Batch]:
-    """Encoded rows, at most `max_rows` of each person."""
-    codec, columns = plan.codec, _columns(plan)
-    if plan.unit.person is None:
-        for table in rows.batches(columns):
-            yield codec.encode(table)
-        return
-    cap = PersonCap(plan.unit.max_rows)
-    for table in rows.batches(columns):
-        cap.see(_persons(table, plan), codec.encode(table))
-    chosen = cap.chosen()
-    for table in rows.batches(columns):
-        batch = codec.encode(table)
-        yield batch.rows(chosen.take(_persons(table, plan), batch))
-
-
-def _persons(table: pa.RecordBatch, plan: Plan) -> pa.Array:
-    return table.column(plan.unit.person)
-
-
-def _columns(plan: Plan) -> list[str]:
-    person = [plan.unit.person] if plan.unit.person and plan.unit.person not in plan.schema.learned else []
-    return list(plan.schema.learned) + person
 
 
 def _view(release: Release, stage: Stage) -> View:
