@@ -21,6 +21,7 @@ from dpmerf.budget import Unit
 from dpmerf.codec import Codec
 from dpmerf.draft import draft, draft_images
 from dpmerf.errors import DataError, DpmerfError, PlanError, SchemaError
+from dpmerf.evaluate.cli import evaluate_command
 from dpmerf.model import Model
 from dpmerf.plan import Plan
 from dpmerf.presets import make_plan
@@ -32,6 +33,7 @@ from dpmerf.private.rows import Csv, Rows, open_rows
 from dpmerf.progress import Bars
 from dpmerf.release import Release, check_writable
 from dpmerf.report import make_report
+from dpmerf.report.cli import report_command
 from dpmerf.schema import Schema
 from dpmerf.train import train as train_model
 
@@ -46,6 +48,8 @@ schema_app = typer.Typer(help="Draft and check schemas.", no_args_is_help=True)
 ledger_app = typer.Typer(help="Open and read ledgers of what was spent.", no_args_is_help=True)
 app.add_typer(schema_app, name="schema")
 app.add_typer(ledger_app, name="ledger")
+app.command("evaluate")(evaluate_command)
+app.command("report")(report_command)
 
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
@@ -368,6 +372,8 @@ def run(
         return {what: str(path) for what, path in paths.items()}
     paths["synthetic"] = output / ("synthetic.csv" if isinstance(source, Csv) else "synthetic.parquet")
     tables.write(model.stream(rows), paths["synthetic"], noisy.guarantee(), rows, bars)
+    paths["report"] = output / "report.html"
+    make_report(noisy, model).write(paths["report"])
     return {what: str(path) for what, path in paths.items()}
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import torch
+
 from dpmerf.errors import TrainError
 from dpmerf.generators.base import Generator, History
 from dpmerf.generators.maxent import MaxEnt
@@ -32,6 +34,10 @@ def train(
     options = {} if steps is None else {"steps": steps}
     if not 0 <= seed < 2**63:
         raise TrainError(f"seed is {seed}: write a whole number of 0 or more")
+    try:
+        torch.empty(1, device=device)
+    except (RuntimeError, AssertionError):
+        raise TrainError(f"the device '{device}' is not there: write cpu, or one that PyTorch finds here") from None
     if any(isinstance(stage.recipe, ImageEmbedding) for stage in release.plan.stages):
         generator, history = Pictures.fit(release, seed, device=device, fast=fast, bars=bars, **options)
     elif any(isinstance(stage.recipe, Embedding) for stage in release.plan.stages):

@@ -27,7 +27,7 @@ def evaluate_command(
     seed: Annotated[int, typer.Option("--seed", help="Equal inputs and seeds give equal scores.")] = 0,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Also write the JSON result here.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON (evaluation.schema.json) only.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")] = False,
 ) -> None:
     """Is the synthetic data useful, and where is it weak? Scores on real rows: NOT COVERED by the guarantee.
 

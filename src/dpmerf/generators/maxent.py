@@ -31,6 +31,7 @@ STEPS = 300
 RATE, LAST_RATE = 0.2, 0.05
 AVERAGED = 0.25  # the last part of the steps, whose parameters are averaged
 MOST_PRIOR = 4.0  # largest prior variance of a log-interaction
+RIDGE = 0.3  # of the ridge that a normal prior would ask for: interactions have heavy tails
 KEPT = 4_096  # chain states saved with the model, to start drawing from
 BURN, BURN_GIVEN = 10, 30  # Gibbs sweeps before rows are taken
 PASSES = 3  # that even out the sampling noise of the rows drawn together
@@ -210,14 +211,14 @@ def _ridges(t: Targets) -> _Ridges:
     departure = t.pairs - total
     prior = _prior(t, departure, total, t.pair_variance)
     scale = torch.maximum(total, t.pairs - math.sqrt(t.pair_variance)).clamp_min(1.0)
-    shared = t.pair_variance / (prior * scale)
+    shared = RIDGE * t.pair_variance / (prior * scale)
     if t.label_pairs is None:
         return _Ridges(shared, scale, None, None)
     explained = (1 + departure / total.clamp_min(1.0) * (scale / (scale + shared))).clamp(0, 50)
     rest = t.label_pairs - expected * explained
     own_prior = torch.stack([_prior(t, rest[c], expected[c], t.label_pair_variance) for c in range(len(t.classes))])
     own_scale = torch.maximum(expected, t.label_pairs - math.sqrt(t.label_pair_variance)).clamp_min(1.0)
-    return _Ridges(shared, scale, t.label_pair_variance / (own_prior * own_scale), own_scale)
+    return _Ridges(shared, scale, RIDGE * t.label_pair_variance / (own_prior * own_scale), own_scale)
 
 
 def _prior(t: Targets, departure: Tensor, expected: Tensor, variance: float) -> Tensor:

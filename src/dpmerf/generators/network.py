@@ -130,6 +130,8 @@ class Network(Generator):
         history = History(floor=loss_of.floor(train_on))
         per_class = max(BATCH // target.classes, BATCH_PER_CLASS)
         best, waited = math.inf, 0
+        if train_on is None and not target.tables:  # nothing but a label: its frequencies are all there is
+            return Network(release, body.cpu(), target.shares), history
         with bars.task("training", total=steps, counted="steps") as advance:
             for step in range(1, steps + 1):
                 body.train()
@@ -231,7 +233,7 @@ def build(release: Release) -> nn.Module:
     """latent ++ one-hot label -> 4d -> 2d -> d, as in the paper, with a least width for narrow tables."""
     recipe, codec = _recipe(release), release.codec
     classes = codec.label.size if recipe.by_label and codec.label else 1
-    d = len(codec.numeric) + sum(v.size for v in recipe.onehots(codec))
+    d = max(1, len(codec.numeric) + sum(v.size for v in recipe.onehots(codec)))
     first, second = max(4 * d, 100), max(2 * d, 100)
     return nn.Sequential(
         nn.Linear(LATENT + classes, first),

@@ -34,7 +34,7 @@ def report_command(
     full: Annotated[bool, typer.Option("--full", help="Score real rows in full instead of quickly.")] = False,
     seed: Annotated[int, typer.Option("--seed", help="Equal inputs and seeds give the same page.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print where the page is as JSON.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
 ) -> None:
     """One self-contained HTML page: the promise in plain words, pictures, and (with --real) scores.
 
