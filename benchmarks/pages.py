@@ -64,5 +64,6 @@ def pages(known: Mapping[str, Experiment], store: Store) -> dict[Path, str]:
 
 def write(known: Mapping[str, Experiment], store: Store) -> None:
     for path, text in pages(known, store).items():
-        path.write_text(text, encoding="utf-8")
-        print(f"wrote {path.relative_to(FOLDER.parent)}")
+        if path.read_text(encoding="utf-8") != text:
+            path.write_text(text, encoding="utf-8")
+            print(f"wrote {path.relative_to(FOLDER.parent)}")
