@@ -5,8 +5,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import ClassVar, final
 
-import opendp.prelude as dp
 import torch
+from opendp.domains import atom_domain, vector_domain
+from opendp.measurements import make_gaussian
+from opendp.metrics import l2_distance
+from opendp.mod import enable_features
 
 from dpmerf.errors import BudgetError
 
@@ -45,9 +48,9 @@ class OpenDPGaussian(NoiseSource):
             raise TypeError(f"noise is added to int64 sums, not to {sums.dtype}")
         if not (math.isfinite(sigma) and 0 < sigma <= MAX_SIGMA):
             raise BudgetError(f"sigma is {sigma}: write a number above 0 and at most 2^56 in units of the grid")
-        dp.enable_features("contrib")
-        domain = dp.vector_domain(dp.atom_domain(T="i64"))
-        gaussian = dp.m.make_gaussian(domain, dp.l2_distance(T="i64"), scale=float(sigma))
+        enable_features("contrib")
+        domain = vector_domain(atom_domain(T="i64"))
+        gaussian = make_gaussian(domain, l2_distance(T="i64"), scale=float(sigma))
         exact: list[int] = sums.flatten().tolist()
         noisy: list[int] = []
         for start in range(0, len(exact), CHUNK):
