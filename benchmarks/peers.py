@@ -77,6 +77,9 @@ def run(this: Run) -> None:
 
 
 def cell(this: Run, name: str, epsilon: float, method: str, repeat: int) -> dict[str, Any]:
+    same = f"table1/honest/{name}/{method}/{repeat}"
+    if epsilon == 1.0 and not this.quick and (known := this.store.read(same)) and "utility" in known:
+        return {**known, "same_as": same}
     rows = split(SETS[name], "honest", repeat, this.data_dir, this.quick)
     cost: dict[str, float] = {}
     options: dict[str, Any] = {}
