@@ -58,7 +58,7 @@ def _stairs(step: int, steps: int) -> float:
 
 SETTINGS = {
     "paper": Settings(paper_body, latent=5, batch=100, steps=3_000, rate=1e-2, schedule=_stairs, parts=1),
-    "default": Settings(default_body, latent=8, batch=100, steps=3_000, rate=5e-3, schedule=_cosine, parts=3),
+    "default": Settings(default_body, latent=8, batch=100, steps=12_000, rate=5e-3, schedule=_cosine, parts=3),
 }
 
 
