@@ -10,6 +10,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dpmerf.budget import Unit
 from dpmerf.features.algebra import BITS, of, onehot
 from dpmerf.features.circle import cos_sin
 from dpmerf.features.views import FourierOf, Views, gabor_bank, projected
@@ -97,3 +98,10 @@ def test_class_counts_are_free(preset: str, shape: tuple[int, ...]) -> None:
     assert abs(summary["noise_multiplier"] - 3.731) < 1e-3
     label = plan.codec.label
     assert label is not None and plan.nominal_map(plan.stages[0]).blocks[-1] == onehot(label).blocks[0]
+
+
+def test_protected_numbers_of_rows_cost_little() -> None:
+    schema = declare((np.zeros((3, 8, 8), np.uint8), np.zeros(3)), classes=4).schema
+    plan = make_plan(schema, 1.0, 1e-5, rows=60_000, unit=Unit.parse("row", "add-remove"), balanced=True)
+    (stage,) = plan.summary()["stages"]
+    assert stage["sensitivity"] < 1.05 and stage["blocks"][-1]["noise"] < 20

@@ -235,7 +235,7 @@ def with_label(latent: Tensor, labels: Tensor, classes: int) -> Tensor:
 def _counts(release: Release, classes: int) -> Tensor:
     """(C,) pictures of each class: released, or (balanced) all the same."""
     rows = release.rows_estimate
-    for m in release.measurements(release.plan.stages[0]):
+    for m in () if release.plan.balanced else release.measurements(release.plan.stages[0]):
         if m.block.dense is None and m.block.size == classes > 1:
             return (to_simplex(m.values.flatten() / rows) * rows).clamp_min(1.0)
     return torch.full((classes,), max(rows / classes, 1.0), dtype=torch.float64)
