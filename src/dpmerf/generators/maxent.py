@@ -130,7 +130,7 @@ class MaxEnt(Generator):
 
     @staticmethod
     def fit(
-        release: Release, seed: int, *, steps: int = STEPS, chains: int = CHAINS, bars: Bars = SILENT
+        release: Release, seed: int, *, steps: int = STEPS, bars: Bars = SILENT
     ) -> tuple[MaxEnt, History]:
         """Persistent contrastive divergence on the consistent targets."""
         if steps < 1:
@@ -139,7 +139,7 @@ class MaxEnt(Generator):
         t = consistent(noisy_tables(release))
         C = len(t.classes)
         h = (t.singles / t.classes[:, None]).clamp_min(1e-7).log()
-        walkers = Chains.independent(t.layout, h, max(chains // C, 256), rng)
+        walkers = Chains.independent(t.layout, h, max(CHAINS // C, 256), rng)
         fitted, history = _descend(t, h, walkers, steps, rng, bars)
         return MaxEnt(release, fitted, fine_shares(release, _binning(release), t)), history
 

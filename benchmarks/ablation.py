@@ -1,0 +1,85 @@
+"""Ablation: the default preset on adult with one of its parts off at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+from unittest import mock
+
+import numpy as np
+
+from benchmarks import scoring
+from benchmarks.data import SETS
+from benchmarks.methods import Task, dpmerf_preset
+from benchmarks.pages import table
+from benchmarks.protocols import split
+from benchmarks.registry import Experiment, Run
+from benchmarks.store import Store
+from dpmerf import presets
+from dpmerf.generators import consistent, inside, maxent
+
+SET, EPSILON, DELTA = "adult", 1.0, 1e-5
+Patch = tuple[Any, str, Any]  # module, constant or function, what to put there
+VARIANTS: dict[str, tuple[Patch, ...]] = {
+    "default": (),
+    "no label × pair tables": ((presets, "SHARES", (0.25, 0.75, 0.0)),),
+    "no pair tables but by label": ((presets, "SHARES", (0.25, 0.0, 0.75)),),
+    "no pairs at all": ((presets, "_pairs", lambda *_: []),),
+    "histograms: a tenth": ((presets, "SHARE_HISTOGRAMS", 0.1),),
+    "histograms: a third": ((presets, "SHARE_HISTOGRAMS", 0.33),),
+    "coarse bins (at most 8)": ((presets, "BINS", (4, 8)),),
+    "full ridge": ((maxent, "RIDGE", 1.0),),
+    "no ridge": ((maxent, "RIDGE", 1e-6),),
+    "rows not evened out": ((maxent, "PASSES", 0),),
+    "no shrinkage of classes": ((consistent, "_shrunk", lambda by_class, *_: by_class),),
+    "flat inside bins": ((inside, "_shrink", lambda noisy, widths, *_: widths / widths.sum()),),
+    "a quarter of the chains": ((maxent, "CHAINS", 2_048),),
+}
+
+
+def run(this: Run) -> None:
+    for repeat in range(1, this.runs + 1):
+        for name in VARIANTS:
+            key = f"ablation/{name}/{repeat}"
+            if this.wants(f"/{key}/"):
+                this.store.cell(key, lambda n=name, r=repeat: cell(this, n, r))
+
+
+def cell(this: Run, name: str, repeat: int) -> dict[str, Any]:
+    rows = split(SETS[SET], "honest", repeat, this.data_dir, this.quick)
+    with _patched(VARIANTS[name]):
+        made = dpmerf_preset("default")(Task(rows.train, rows.schema, EPSILON, DELTA, repeat, this.quick))
+    return {"utility": scoring.utility(made, rows, repeat, quick=True), **scoring.distances(made, rows)}
+
+
+@contextmanager
+def _patched(patches: tuple[Patch, ...]) -> Iterator[None]:
+    with ExitStack() as stack:
+        for module, name, value in patches:
+            stack.enter_context(mock.patch.object(module, name, value))
+        yield
+
+
+def page(store: Store) -> str:
+    found: dict[str, list[dict[str, Any]]] = {}
+    for (name, _), result in store.cells("ablation"):
+        if "utility" in result:
+            found.setdefault(name, []).append(result)
+    rows = []
+    for name in (n for n in VARIANTS if n in found):
+        runs = found[name]
+        roc = [np.mean([r["utility"]["mean"][m] for r in runs]) for m in ("roc_auc", "roc_auc_hard")]
+        distances = [np.mean([r[f"tv{k}"] for r in runs]) for k in (1, 2, 3)]
+        rows.append([name, *(f"{v:.4f}" for v in [*roc, *distances]), str(len(runs))])
+    header = ["variant", "ROC, three models", "ROC hard", "TV 1-way", "2-way", "3-way", "runs"]
+    return table(header, rows) if rows else ""
+
+
+EXPERIMENT = Experiment(
+    "ablation",
+    "The default preset on adult with one part off at a time (three classifiers)",
+    "about 15 CPU minutes a run; --quick 5 minutes",
+    run,
+    page,
+)
