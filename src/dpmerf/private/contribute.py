@@ -46,9 +46,13 @@ class Sums:
     def add(self, batch: Batch) -> None:
         """Add rows; the order and the size of batches do not change the result."""
         self._count(len(batch))
+        ones = torch.ones(len(batch), dtype=torch.int64)
+        shared: dict[tuple[Variable, ...], Tensor] = {}
         for cells, counts in self._counts.items():
-            cell = joint(cells, batch.codes)
-            counts += len(batch) if cell is None else torch.bincount(cell, minlength=len(counts))
+            if cells:
+                counts.scatter_add_(0, _joint(cells, batch.codes, shared), ones)
+            else:
+                counts += len(batch)
         for i, sums in self._dense.items():
             _add_dense(self._phi.blocks[i], batch, sums)
 
@@ -71,9 +75,15 @@ class Sums:
             raise DataError(f"a release holds at most {MOST_ROWS:,} rows: split the table and release the parts")
 
 
-def joint(cells: tuple[Variable, ...], codes: dict[str, Tensor]) -> Tensor | None:
-    """(n,) joint code in row-major order; None when there is only one cell."""
-    return Block(1.0, None, cells).cell(codes)
+def _joint(cells: tuple[Variable, ...], codes: dict[str, Tensor], shared: dict[tuple[Variable, ...], Tensor]) -> Tensor:
+    """(n,) joint code in row-major order. Codes of leading variables are kept in `shared` for the next table."""
+    *leading, last = cells
+    if not leading:
+        return codes[last.name]
+    start = tuple(leading)
+    if start not in shared:
+        shared[start] = _joint(start, codes, shared)
+    return torch.add(codes[last.name], shared[start], alpha=last.size)
 
 
 def bounded(values: Tensor, block: Block) -> Tensor:
@@ -87,9 +97,10 @@ def bounded(values: Tensor, block: Block) -> Tensor:
 def _bound(values: Tensor, block: Block) -> Tensor:
     """`bounded`, in place."""
     flat = values.numpy()
-    flat *= block.weight * 2**BITS
-    np.trunc(flat, out=flat)
-    square = np.einsum("ij,ij->i", flat, flat)
+    with np.errstate(over="ignore", invalid="ignore"):  # not finite: seen to below
+        flat *= block.weight * 2**BITS
+        np.trunc(flat, out=flat)
+        square = np.einsum("ij,ij->i", flat, flat)
     limit = block.integer_norm**2
     if not (square <= limit).all():  # rounding in a map, or not finite: rare
         flat[~np.isfinite(flat).all(axis=1)] = 0.0

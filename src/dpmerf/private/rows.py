@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import csv
-import datetime as dt
-import decimal
 import gzip
-import io
 import os
+import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Collection, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any, TextIO, final
+from typing import Any, final
 
 import narwhals as nw
-import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from dpmerf.errors import DataError
+from dpmerf.private.frames import to_arrow
+from dpmerf.private.lines import Records
 
 BATCH = 16_384
 CSV_ENDINGS = (".csv", ".csv.gz", ".csv.zst", ".tsv", ".tsv.gz", ".tsv.zst", ".txt")
@@ -29,6 +29,8 @@ ARROW_ENDINGS = (".arrow", ".feather", ".ipc")
 
 class Rows(ABC):
     """A table that can be read from the start any number of times."""
+
+    name: str = "table"  # of the file, if it is one
 
     @property
     @abstractmethod
@@ -46,10 +48,14 @@ class Rows(ABC):
 
     def require(self, columns: list[str]) -> None:
         """Fail, quoting the schema only, when a column is missing."""
-        missing = [name for name in columns if name not in self.fields]
-        if missing:
+        _require(columns, self.fields)
+
+
+def _require(columns: list[str], there: Collection[str]) -> None:
+    for name in columns:
+        if name not in there:
             raise DataError(
-                f"the schema names '{missing[0]}'; the table has no such column. "
+                f"the schema names '{name}'; the table has no such column. "
                 "Mend the name in the schema, or add the column to the table"
             )
 
@@ -70,7 +76,7 @@ def open_rows(data: Any) -> Rows:
         raise DataError(
             f"a {type(data).__name__} is not a table. Pass a path, or a pandas, Polars or Arrow table"
         ) from None
-    return Frame(_to_arrow(frame.lazy().collect() if isinstance(frame, nw.LazyFrame) else frame))
+    return Eager(frame.collect() if isinstance(frame, nw.LazyFrame) else frame)
 
 
 @final
@@ -94,11 +100,37 @@ class Frame(Rows):
 
 
 @final
+class Eager(Rows):
+    """A frame of another library (pandas, Polars, …), made Arrow a batch at a time and only the columns asked for."""
+
+    def __init__(self, frame: Any) -> None:
+        self._frame = frame
+        self._names = {str(name): name for name in frame.columns}
+
+    @property
+    def fields(self) -> dict[str, pa.DataType | None]:
+        return {field.name: field.type for field in to_arrow(self._frame[:0], self._names).schema}
+
+    @property
+    def stored_count(self) -> int | None:
+        return len(self._frame)
+
+    def require(self, columns: list[str]) -> None:
+        _require(columns, self._names)
+
+    def batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
+        self.require(columns)
+        names = {name: self._names[name] for name in columns}
+        for start in range(0, len(self._frame), BATCH):
+            yield from to_arrow(self._frame[start : start + BATCH], names).to_batches()
+
+
+@final
 class Parquet(Rows):
     """One Parquet file."""
 
     def __init__(self, path: Path) -> None:
-        self._path = path
+        self._path, self.name = path, path.name
         with _readable(path, "Parquet"):
             file = pq.ParquetFile(path)
             self._fields = {field.name: field.type for field in file.schema_arrow}
@@ -123,7 +155,7 @@ class Arrow(Rows):
     """One Arrow IPC (Feather) file."""
 
     def __init__(self, path: Path) -> None:
-        self._path = path
+        self._path, self.name = path, path.name
         with _readable(path, "Arrow"), pa.OSFile(str(path)) as file:
             self._fields = {field.name: field.type for field in pa.ipc.open_file(file).schema}
 
@@ -141,8 +173,31 @@ class Arrow(Rows):
             reader = pa.ipc.open_file(file)
             for i in range(reader.num_record_batches):
                 batch = reader.get_batch(i).select(columns)
+                for column in batch.columns:
+                    _check_structure(column)
                 for start in range(0, batch.num_rows, BATCH):
                     yield batch.slice(start, BATCH)
+
+
+def _check_structure(array: pa.Array) -> None:
+    """Refuse offsets, indices and lengths that point outside their buffers, which Arrow takes on trust.
+
+    Only the structure is looked at: text is checked as bytes, for broken UTF-8 is a cell like any other.
+    """
+    kind = array.type
+    if pa.types.is_dictionary(kind):
+        _check_structure(array.dictionary)
+        bound = pc.max(array.indices).as_py() if len(array) else None
+        if bound is not None and (bound >= len(array.dictionary) or pc.min(array.indices).as_py() < 0):
+            raise pa.ArrowInvalid("an index lies outside the dictionary")
+        array = array.indices
+    elif pa.types.is_nested(kind):
+        return  # never read
+    elif pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        array = array.view(pa.binary() if pa.types.is_string(kind) else pa.large_binary())
+    elif pa.types.is_string_view(kind):
+        array = array.view(pa.binary_view())
+    array.validate(full=True)
 
 
 @final
@@ -152,11 +207,11 @@ class Csv(Rows):
     that is opened and never closed swallows the lines after it: that is a damaged file, not a cell."""
 
     def __init__(self, path: Path) -> None:
-        self._path = path
+        self._path, self.name = path, path.name
         self._delimiter = "\t" if ".tsv" in path.name.lower() else ","
         csv.field_size_limit(2**31 - 1)
-        with self._open() as file:
-            self._header = self._read_header(csv.reader(file, delimiter=self._delimiter))
+        with self._open() as records:
+            self._header = records.header
 
     @property
     def fields(self) -> dict[str, pa.DataType | None]:
@@ -169,51 +224,26 @@ class Csv(Rows):
     def batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
         self.require(columns)
         places = [self._header.index(name) for name in columns]
-        with self._open() as file:
-            reader = csv.reader(file, delimiter=self._delimiter)
-            self._read_header(reader)
-            lines: list[list[str]] = []
-            weight = 0
-            for line in reader:
-                if not line:
-                    if len(self._header) > 1:
-                        continue
-                    line = [""]  # an empty cell of a table of one column: a row like any other
-                lines.append(line)
-                weight += sum(map(len, line))
-                if len(lines) == BATCH or weight > 64_000_000:
-                    yield self._batch(lines, places, columns)
-                    lines, weight = [], 0
-            if lines:
-                yield self._batch(lines, places, columns)
-
-    def _batch(self, lines: list[list[str]], places: list[int], columns: list[str]) -> pa.RecordBatch:
-        arrays = [
-            pa.array([(line[i] or None) if i < len(line) else None for line in lines], pa.large_string())
-            for i in places
-        ]
-        return pa.RecordBatch.from_arrays(arrays, names=columns)
-
-    def _read_header(self, reader: Any) -> list[str]:
-        header = next(reader, None)
-        if not header:
-            raise DataError(f"{self._path} is empty: it has no header line")
-        if len(set(header)) < len(header):
-            raise DataError(f"{self._path}: two columns have the same name. Rename one")
-        return [name.removeprefix("\ufeff") for name in header]
+        with self._open() as records:
+            for arrays in records.columns(places):
+                yield pa.RecordBatch.from_arrays(arrays, names=columns)
 
     @contextmanager
-    def _open(self) -> Iterator[TextIO]:
-        with _readable(self._path, "CSV"):
-            raw: Any
+    def _open(self) -> Iterator[Records]:
+        with _readable(self._path, "CSV"), ExitStack() as stack:
+            file = stack.enter_context(open(self._path, "rb"))
+            stream: Any = file
             if self._path.suffix == ".gz":
-                raw = gzip.open(self._path, "rb")
+                stream = stack.enter_context(gzip.open(file, "rb"))
             elif self._path.suffix == ".zst":
-                raw = pa.CompressedInputStream(pa.OSFile(str(self._path)), "zstd")
-            else:
-                raw = open(self._path, "rb")  # noqa: SIM115 (closed below)
-            with raw, io.TextIOWrapper(raw, encoding="utf-8", errors="replace", newline="") as text:
-                yield text
+                stream = stack.enter_context(pa.CompressedInputStream(pa.PythonFile(file), "zstd"))
+            records = Records(stream, self._delimiter)
+            if not records.header:
+                raise DataError(f"{self._path} is empty: it has no header line")
+            records.header = [name.removeprefix("\ufeff") for name in records.header]
+            if len(set(records.header)) < len(records.header):
+                raise DataError(f"{self._path}: two columns have the same name. Rename one")
+            yield records
 
 
 @final
@@ -221,7 +251,7 @@ class Folder(Rows):
     """Files of one folder, in the order of their names, as one table."""
 
     def __init__(self, path: Path, parts: list[Rows]) -> None:
-        self._path = path
+        self._path, self.name = path, path.name
         self._parts = parts
 
     @property
@@ -235,7 +265,10 @@ class Folder(Rows):
 
     def require(self, columns: list[str]) -> None:
         for part in self._parts:
-            part.require(columns)
+            try:
+                part.require(columns)
+            except DataError as problem:
+                raise DataError(f"one of the files of {self._path} does not fit, {part.name}: {problem}") from None
 
     def batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
         self.require(columns)
@@ -275,50 +308,5 @@ def _readable(path: Path, kind: str) -> Iterator[None]:
         raise DataError(f"the file {path} is not there (any more)") from None
     except PermissionError:
         raise DataError(f"the file {path} may not be read: check its permissions") from None
-    except (pa.ArrowException, OSError, EOFError, csv.Error, UnicodeError):
+    except (pa.ArrowException, OSError, EOFError, csv.Error, UnicodeError, zlib.error):
         raise DataError(f"{path} is damaged or not a {kind} file") from None
-
-
-def _to_arrow(frame: Any) -> pa.Table:
-    """A frame as an Arrow table; columns of Python objects are taken cell by cell.
-
-    A frame library chooses the type of a whole column by its cells, so one odd cell can turn numbers into objects.
-    The other cells must mean the same in either form: `_as_text` writes what the typed column would have said.
-    """
-    arrays = {}
-    for name in frame.columns:
-        series = frame[name]
-        if series.dtype == nw.Object or str(getattr(series.to_native(), "dtype", "")) == "object":
-            arrays[str(name)] = _objects(series.to_list())
-            continue
-        try:
-            arrays[str(name)] = series.to_arrow()
-        except (pa.ArrowException, UnicodeError, TypeError, ValueError):  # may quote a cell
-            arrays[str(name)] = _objects(series.to_list())
-    return pa.table(arrays)
-
-
-def _objects(cells: list[Any]) -> pa.Array:
-    return pa.array([_as_text(cell) for cell in cells], pa.large_string())
-
-
-def _as_text(cell: Any) -> str | None:
-    """What a Python object means as a cell; what means nothing is null. A function of this cell alone."""
-    if isinstance(cell, np.generic) and not isinstance(cell, np.datetime64 | np.timedelta64):
-        cell = cell.item()
-    if isinstance(cell, str):
-        return cell.encode("utf-8", "replace").decode()
-    if isinstance(cell, bool):
-        return "true" if cell else "false"
-    if isinstance(cell, int):
-        return str(cell) if abs(cell) < 10**300 else None
-    if isinstance(cell, float):
-        return None if cell != cell else str(int(cell)) if cell == cell // 1 and abs(cell) < 2**53 else repr(cell)
-    if isinstance(cell, dt.date | dt.datetime):
-        if cell != cell:
-            return None
-        zoned = isinstance(cell, dt.datetime) and cell.tzinfo is not None
-        return (cell.astimezone(dt.UTC).replace(tzinfo=None) if zoned else cell).isoformat()
-    if isinstance(cell, decimal.Decimal):
-        return str(cell)
-    return None
