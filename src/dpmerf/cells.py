@@ -148,12 +148,14 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def _valid(array: pa.Array) -> pa.Array:
-    """Text without broken UTF-8, which files can hold and Arrow's functions raise on. Whole cells are left as they are."""
+    """Text without broken UTF-8, which files can hold and Arrow raises on. Whole cells are left as they are."""
     try:
         array.validate(full=True)
         return array
     except pa.ArrowInvalid:
-        raw = array.cast(pa.large_binary()).to_pylist()
+        bytes_only = array.view(pa.large_binary())
+        bytes_only.validate(full=True)  # raises where the array itself is broken
+        raw = bytes_only.to_pylist()
         return pa.array([None if cell is None else cell.decode("utf-8", "replace") for cell in raw], pa.large_string())
 
 

@@ -45,7 +45,7 @@ class Category(Column):
         if isinstance(values, list | tuple):
             if not values:
                 raise ValueError('list the values that can occur, for example values = ["yes", "no"]')
-            if len({type(v) for v in values}) > 1:
+            if len({type(v) for v in values}) > 1 or not isinstance(values[0], str | int | float):
                 raise ValueError("list values of one type: all text, or all whole numbers")
             if len(set(values)) < len(values):
                 raise ValueError("list every value once")

@@ -25,7 +25,7 @@ from dpmerf.release import Release
 from privacy.variants import ALARM, FULL, VARIANTS, antipodal, worst
 
 pytestmark = pytest.mark.privacy
-RELEASES = 2_500 if FULL else 150  # whole releases on each side
+RELEASES = 2_500 if FULL else 100  # whole releases on each side
 EPSILONS = (1.0, 10.0) if FULL else (10.0,)
 
 

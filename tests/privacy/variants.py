@@ -35,9 +35,11 @@ def schema(columns: str, label: str | None = None) -> Schema:
     return Schema.parse((f'label = "{label}"\n' if label else "") + columns)
 
 
-def embedding(columns: str, label: str | None, unit: Unit, counts: float, epsilon: float, dim: int = 4) -> Plan:
+def embedding(
+    columns: str, label: str | None, unit: Unit, counts: float, epsilon: float, dim: int = 4, scale: float = 0.2
+) -> Plan:
     """The paper's embedding with few features."""
-    recipe = Embedding(dim=dim, scales=(0.2,), seed=3, by_label=label is not None, counts=counts)
+    recipe = Embedding(dim=dim, scales=(scale,), seed=3, by_label=label is not None, counts=counts)
     made = schema(columns, label)
     return Plan(made, epsilon, 1e-5, unit, 12, "paper", False, (Stage("embedding", 1.0, recipe),))
 
@@ -79,7 +81,7 @@ def worst(plan: Plan) -> Neighbours:
 
 def antipodal() -> Neighbours:
     """The plain release, one frequency, and two rows exactly opposite on its circle: the whole of the sensitivity."""
-    plan = embedding('[columns.x]\nkind = "number"\nmin = 0\nmax = 1\n', None, ROW, 0.0, 1.0, dim=2)
+    plan = embedding('[columns.x]\nkind = "number"\nmin = 0\nmax = 1\n', None, ROW, 0.0, 1.0, dim=2, scale=0.02)
     frequency = abs(float(plan.nominal_map(plan.stages[0]).blocks[0].dense.frequencies[0, 0]))  # type: ignore[union-attr]
     place = float(np.pi / frequency)
     assert place < 1
