@@ -89,7 +89,9 @@ class Number(Column):
     @field_validator("min", "max", mode="before")
     @classmethod
     def _as_float(cls, bound: Any) -> Any:
-        return float(bound) if isinstance(bound, int) and not isinstance(bound, bool) else bound
+        if isinstance(bound, int) and not isinstance(bound, bool):
+            return float(bound) if abs(bound) < 10**300 else math.inf  # refused below, as any bound without end
+        return bound
 
     @model_validator(mode="after")
     def _ordered(self) -> Number:
