@@ -34,7 +34,7 @@ ON = (
 SECONDS = 6 * 3600.0  # then a peer counts as not finished
 SCRIPTS = Path(__file__).parent / "peer_scripts"
 DPMM = ("dpmm==0.1.9",)
-SMARTNOISE = ("smartnoise-synth==1.0.8",)
+SMARTNOISE = ("smartnoise-synth==1.0.8", "packaging")  # which it imports and does not declare
 
 
 @final

@@ -32,9 +32,7 @@ for name, levels in task["levels"].items():  # None: a number in [0, 1]
         parts.append(ChainTransformer([LabelTransformer(), OneHotEncoder()]) if network else LabelTransformer())
 
 start, before = time.monotonic(), time.process_time()
-maker = Synthesizer.create(task["method"], epsilon=task["epsilon"], **task["options"])
-if hasattr(maker, "delta"):
-    maker.delta = task["delta"]
+maker = Synthesizer.create(task["method"], epsilon=task["epsilon"], delta=task["delta"], **task["options"])
 maker.fit(rows, transformer=TableTransformer(parts), preprocessor_eps=0.0)
 synthetic = pd.DataFrame(maker.sample(len(rows)), columns=rows.columns)
 synthetic.to_csv(folder / "synthetic.csv", index=False)
