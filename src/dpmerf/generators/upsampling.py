@@ -12,7 +12,7 @@ SMALLEST = 8  # the grid that pictures grow from is at most this wide
 
 
 class Blur(nn.Module):
-    """[1 2 1] ÷ 4 in both directions: removes the checkerboard that transposed convolutions leave."""
+    """[1 2 1] ÷ 4 in both directions: removes the checkerboard that learned up-sampling leaves."""
 
     kernel: Tensor
 
@@ -57,7 +57,10 @@ def paper_body(image: Image, inputs: int) -> Upsampler:
 
 
 def default_body(image: Image, inputs: int) -> Upsampler:
-    """FC 256, FC to 32 channels, then transposed convolutions, which cost a third of the paper's, and a fixed blur."""
+    """FC 256, FC to 32 channels, then 3×3 convolutions to four times the channels, laid out as 2×2 pixels, and a blur.
+
+    The same maps as transposed 6×6 convolutions of stride 2, in a quarter less time.
+    """
     levels, grid = doublings(image)
     widths = [32] + [16] * (levels - 1) + [image.channels]
     cells = widths[0] * grid[0] * grid[1]
@@ -66,7 +69,7 @@ def default_body(image: Image, inputs: int) -> Upsampler:
     )
     layers: list[nn.Module] = []
     for i in range(levels):
-        layers.append(nn.ConvTranspose2d(widths[i], widths[i + 1], 6, stride=2, padding=2))
+        layers += [nn.Conv2d(widths[i], 4 * widths[i + 1], 3, padding=1), nn.PixelShuffle(2)]
         layers += [nn.BatchNorm2d(widths[i + 1]), nn.ReLU()] if i < levels - 1 else [Blur(image.channels)]
     return Upsampler(image, first, nn.Sequential(*layers), widths[0], grid)
 
