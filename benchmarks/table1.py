@@ -15,6 +15,7 @@ from benchmarks.table1_page import page
 
 EPSILON, DELTA = 1.0, 1e-5
 NO_NOISE = " without noise"  # NOT PRIVATE
+QUICK = ("adult", "cervical", "covtype")
 
 
 def columns(protocol: str) -> list[str]:
@@ -25,7 +26,7 @@ def columns(protocol: str) -> list[str]:
 
 def run(this: Run) -> None:
     for repeat in range(1, this.runs + 1):
-        for name in SETS:
+        for name in QUICK if this.quick else SETS:
             for protocol in PROTOCOLS:
                 for column in columns(protocol):
                     key = f"table1/{protocol}/{name}/{column.replace(' ', '-')}/{repeat}"
