@@ -64,7 +64,7 @@ def on_grid(weights: Tensor, input_bound: float = 1.0) -> Tensor:
 
 def _orthogonal(columns: int, m: int, rng: torch.Generator) -> Tensor:
     """(columns, m): directions orthogonal in groups of `columns`, lengths as of Gaussian vectors."""
-    groups = []
+    groups = [torch.empty(columns, 0, dtype=torch.float64)]
     for _ in range(-(-m // columns)):
         q, _ = torch.linalg.qr(torch.randn(columns, columns, generator=rng, dtype=torch.float64))
         lengths = torch.randn(columns, columns, generator=rng, dtype=torch.float64).norm(dim=0)

@@ -18,7 +18,7 @@ import pyarrow.csv as pc
 
 FIRST, BLOCK = 2**16, 2**22  # bytes read at a time: few for the header, then many
 RECORDS, CHARACTERS = 16_384, 64_000_000  # of one careful batch, whichever is reached first
-_QUOTE, _LINE = 34, 10
+_QUOTE, _LINE, _MARK = 34, 10, b"\xef\xbb\xbf"
 
 
 @final
@@ -26,6 +26,7 @@ class Records:
     """The header and then the wanted columns of a delimited byte stream."""
 
     def __init__(self, stream: BinaryIO, delimiter: str) -> None:
+        csv.field_size_limit(2**31 - 1)
         self._blocks = _blocks(stream)
         self._lines = _Lines(self._blocks)
         self._delimiter = delimiter
@@ -144,7 +145,7 @@ def _fast(block: bytes, delimiter: str, width: int, places: list[int]) -> list[p
 
 def _is_plain(block: bytes, delimiter: int) -> bool:
     """Does every parser read this block alike?"""
-    if b"\0" in block or block.count(b"\r") != block.count(b"\r\n"):
+    if b"\0" in block or block.startswith(_MARK) or block.count(b"\r") != block.count(b"\r\n"):
         return False
     try:
         block.decode("utf-8")

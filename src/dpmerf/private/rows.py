@@ -209,7 +209,6 @@ class Csv(Rows):
     def __init__(self, path: Path) -> None:
         self._path, self.name = path, path.name
         self._delimiter = "\t" if ".tsv" in path.name.lower() else ","
-        csv.field_size_limit(2**31 - 1)
         with self._open() as records:
             self._header = records.header
 
