@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -210,3 +211,13 @@ def test_sums_do_not_depend_on_order_or_batches() -> None:
             sums.add(batch.rows(part))
         found.append(sums.total())
     assert torch.equal(found[0], found[1]) and torch.equal(found[0], found[2])
+
+
+def test_npz_files_are_read_in_constant_memory(tmp_path: Path) -> None:
+    np.savez(tmp_path / "large.npz", x=np.zeros((60_000, 28, 28), np.uint8), y=np.zeros(60_000, np.uint8))  # 47 MB
+    rows = open_data(tmp_path / "large.npz", declare(tmp_path / "large.npz").schema)
+    tracemalloc.start()
+    assert sum(batch.num_rows for batch in rows.batches(["image", "label"])) == 60_000
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 16e6
