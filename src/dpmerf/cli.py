@@ -265,9 +265,12 @@ def ledger_init(
     say(quiet, as_json, {"ledger": str(file)}, f"{file} allows ({epsilon:g}, {delta:g}) in total.")
 
 
-@app.command(epilog="Example: dpmerf synth patients.csv --schema schema.toml --label outcome --epsilon 1 -o out/")
+@app.command(
+    epilog="Examples: dpmerf synth patients.csv --schema schema.toml --label outcome --epsilon 1 -o out/ · "
+    "dpmerf synth mnist.npz --images --epsilon 1 --delta 1e-5 -o out/"
+)
 def synth(
-    data: Annotated[str, typer.Argument(help="Table: CSV, Parquet, Arrow, or a folder of them.")],
+    data: Annotated[str, typer.Argument(help="Table (CSV, Parquet, Arrow, a folder of them), or pictures.")],
     epsilon: Epsilon,
     output: Annotated[Path, typer.Option("-o", "--output", help="Folder for everything that is made.")],
     schema: Annotated[Path | None, typer.Option(help="Schema file; may be left out with --images.")] = None,
