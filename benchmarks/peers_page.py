@@ -48,7 +48,7 @@ def row(method: str, runs: list[dict[str, Any]]) -> list[str]:
         name,
         mean([s[first] for s in scores], 3),
         mean([s["roc_auc_hard"] for s in scores if "roc_auc_hard" in s], 3),
-        *(mean([r[f"tv{k}"] for r in done], 3) for k in (1, 2, 3)),
+        *(mean([r[f"tv{k}"] for r in done if f"tv{k}" in r], 3) for k in (1, 2, 3)),
         mean([r["cpu_seconds"] for r in done if "cpu_seconds" in r], 0),
         mean([r["peak_mb"] for r in done if "peak_mb" in r], 0),
         str(len(done)),
