@@ -211,7 +211,8 @@ def _card(release: Release) -> str:
     rows = f"{release.rows:,} (public)" if release.rows is not None else f"about {release.rows_estimate:,.0f} (noisy)"
     test = "" if release.noise == TRUSTED_NOISE else "\n> NOT PRIVATE: the noise came from a source for tests.\n"
     noise = "\n".join(
-        f"| {p.stage} | {p.share:.0%} | {p.noise_multiplier:.4f} | {p.sensitivity:.6f} | {p.coordinates:,} |"
+        f"| {p.stage} | {p.share:.0%} | {p.noise_multiplier:.4f} | {p.sensitivity:.6f} | {p.sigma / 2**BITS:.4f} | "
+        f"{p.coordinates:,} |"
         for p in plan.prices
     )
     return f"""# Guarantee
@@ -228,8 +229,8 @@ This release is ({plan.epsilon:g}, {plan.delta:g})-differentially private.
   {plan.discrete_delta:.1e} to delta, which is included. Noise: {release.noise}.
 - **Rows.** {rows}. Everything made from this release (models, synthetic rows, tuning) costs nothing more.
 
-| stage | share of mu² | noise multiplier | sensitivity | coordinates |
-|---|---|---|---|---|
+| stage | share of mu² | noise multiplier | sensitivity | sigma | coordinates |
+|---|---|---|---|---|---|
 {noise}
 """
 
