@@ -30,6 +30,7 @@ from dpmerf.private.images import open_data
 from dpmerf.private.ledger import Ledger
 from dpmerf.private.measure import measure
 from dpmerf.private.rows import Csv, Rows, open_rows
+from dpmerf.private.spark import open_spark
 from dpmerf.progress import Bars
 from dpmerf.release import Release, check_writable
 from dpmerf.report import make_report
@@ -161,12 +162,18 @@ def release(
     plan: Annotated[Path, typer.Option(help="Plan from `dpmerf plan`.")],
     output: Annotated[Path, typer.Option("-o", "--output", help="Folder for the release.")],
     ledger: LedgerFile = None,
+    engine: Annotated[str, typer.Option(help="'local', or 'spark' for a Parquet path or a table that Spark reads.")] = (
+        "local"
+    ),
+    master: Annotated[str | None, typer.Option(help="Spark master, for example 'local[2]'.")] = None,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
     """The only private step: spend the budget, read the rows once, publish noisy sums."""
     priced = Plan.load(plan)
-    source = open_data(data, priced.schema)
+    if engine not in ("local", "spark"):
+        raise PlanError(f"there is no engine '{engine}'. Choose local or spark")
+    source = open_spark(data, master) if engine == "spark" else open_data(data, priced.schema)
     source.require(list(priced.schema.learned))
     check_writable(output)
     made = measure(source, priced, ledger=open_ledger(ledger, priced), bars=Bars(not quiet and not as_json))

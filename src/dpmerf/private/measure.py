@@ -17,6 +17,7 @@ from dpmerf.private.ledger import Ledger
 from dpmerf.private.local import columns_of, sum_locally
 from dpmerf.private.noise import NoiseSource, OpenDPGaussian
 from dpmerf.private.rows import Rows
+from dpmerf.private.spark import SparkTable, sum_on_spark
 from dpmerf.progress import SILENT, Bars
 from dpmerf.recipes import Embedding, Histograms, ImageEmbedding, Tables, View
 from dpmerf.release import Measurement, Release
@@ -43,7 +44,7 @@ def measure(
     noise = noise or OpenDPGaussian()
     if ledger is not None:
         ledger.spend(plan.hash, f"release ({plan.preset})", plan.mu, plan.discrete_delta_at(ledger.epsilon))
-    summer = summer or sum_locally
+    summer = summer or (sum_on_spark if isinstance(rows, SparkTable) else sum_locally)
     sums: dict[str, Tensor] = {}
     count: int | None = None
     binning: dict[str, Any] | None = None

@@ -61,7 +61,7 @@ def _require(columns: list[str], there: Collection[str]) -> None:
 
 
 def open_rows(data: Any) -> Rows:
-    """A file, a folder of files, or a frame (pandas, Polars, Arrow and whatever else narwhals knows)."""
+    """A file, a folder of files, or a frame (pandas, Polars, Arrow, Spark and whatever else narwhals knows)."""
     if isinstance(data, Rows):
         return data
     if isinstance(data, str | os.PathLike):
@@ -70,6 +70,10 @@ def open_rows(data: Any) -> Rows:
         return Frame(data)
     if isinstance(data, pa.RecordBatch):
         return Frame(pa.Table.from_batches([data]))
+    if type(data).__module__.startswith("pyspark."):
+        from dpmerf.private.spark import SparkTable  # it builds on this module
+
+        return SparkTable(data)
     try:
         frame = nw.from_native(data)
     except TypeError:

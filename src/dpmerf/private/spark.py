@@ -1,0 +1,252 @@
+"""Spark: the same integer sums past one machine. Executors send partial sums; noise is added once, on the driver.
+
+A task turns its rows into one vector of integers, and integers add up to the same total in any order. A task that
+fails and is run again gives the same integers, and Spark keeps one attempt of each, so retries change nothing. Rows
+leave an executor only where persons are capped: then encoded rows are shuffled so that each person is in one place.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, final
+
+import numpy as np
+import pyarrow as pa
+import torch
+from torch import Tensor
+
+from dpmerf.codec import Batch, Codec
+from dpmerf.errors import DataError
+from dpmerf.features.algebra import FeatureMap
+from dpmerf.plan import Plan
+from dpmerf.private.contribute import Sums
+from dpmerf.private.local import columns_of
+from dpmerf.private.persons import KEY_BYTES, Tags, tags
+from dpmerf.private.rows import Rows
+from dpmerf.progress import Bars
+from dpmerf.recipes import View
+
+ADDERS = 4  # tasks that add partial sums up
+SLICE = 8 * 1024  # bytes of a partial sum that travel together
+_PARTIAL = "slice int, rows bigint, sums binary"
+_TAGGED = "person binary, ranked binary, encoded binary"
+Batches = Iterator[pa.RecordBatch]
+
+
+def open_spark(source: str, master: str | None = None) -> SparkTable:
+    """A Parquet path or the name of a table, read by Spark. `master` only if no session is running."""
+    try:
+        from pyspark.errors import PySparkException
+        from pyspark.sql import SparkSession
+    except ImportError:
+        raise DataError('Spark is not installed here: pip install "dpmerf[spark]" (it needs Java 17)') from None
+    try:
+        builder = SparkSession.builder.appName("dpmerf")
+        if master is not None:
+            builder = builder.master(master)
+        if "PYSPARK_PYTHON" not in os.environ and (master or "local").startswith("local"):
+            os.environ["PYSPARK_PYTHON"] = sys.executable
+        spark = builder.getOrCreate()
+        looks_like_path = "/" in source or source.endswith(".parquet") or os.path.exists(source)
+        return SparkTable(spark.read.parquet(source) if looks_like_path else spark.table(source))
+    except PySparkException:
+        raise DataError(f"Spark cannot read '{source}': give a Parquet path or the name of a table") from None
+    except Exception as problem:  # no Java, no cluster
+        raise DataError(f"Spark did not start ({type(problem).__name__}): check Java and --master") from None
+
+
+@final
+class SparkTable(Rows):
+    """A Spark DataFrame. It is summed where it lies; it is never read into this process."""
+
+    def __init__(self, frame: Any) -> None:
+        self.frame = frame
+
+    @property
+    def fields(self) -> dict[str, pa.DataType | None]:
+        from pyspark.sql.pandas.types import to_arrow_type
+
+        found: dict[str, pa.DataType | None] = {}
+        for field in self.frame.schema.fields:
+            try:
+                found[field.name] = to_arrow_type(field.dataType)
+            except Exception:  # a type that Arrow does not have: its cells are null
+                found[field.name] = None
+        return found
+
+    @property
+    def stored_count(self) -> int | None:
+        with _quiet():
+            return int(self.frame.count())
+
+    def batches(self, columns: list[str]) -> Batches:
+        raise DataError("a Spark table is summed on Spark, not read here")
+
+
+def sum_on_spark(rows: Rows, plan: Plan, phi: FeatureMap, view: View, bars: Bars, what: str) -> tuple[Tensor, int]:
+    """Σφ over all rows of a SparkTable, and their number: bit for bit what `sum_locally` gives."""
+    assert isinstance(rows, SparkTable)
+    frame = rows.frame.select(*(_quoted(name) for name in columns_of(plan)))
+    with bars.task(f"{what} on Spark"), _quiet():
+        if plan.unit.person is None:
+            partial = frame.mapInArrow(_Sum(plan.codec, phi, view), _PARTIAL)
+        else:
+            tagged = frame.mapInArrow(_Tag(plan.codec, plan.unit.person, os.urandom(KEY_BYTES)), _TAGGED)
+            ordered = tagged.repartition("person").sortWithinPartitions("person", "ranked")
+            partial = ordered.mapInArrow(_CapAndSum(plan.codec, plan.unit.max_rows, phi, view), _PARTIAL)
+        return _reduced(partial, phi)
+
+
+def _reduced(partial: Any, phi: FeatureMap) -> tuple[Tensor, int]:
+    """Add partial sums slice by slice, each slice in one task: the driver receives the vector once, not once a task."""
+    found = partial.repartition(ADDERS, "slice").mapInArrow(_add, _PARTIAL).collect()
+    sums = Sums(phi)
+    if found:
+        by_slice = {row["slice"]: bytes(row["sums"]) for row in found}
+        raw = b"".join(by_slice[i] for i in range(len(by_slice)))
+        sums.merge(torch.from_numpy(np.frombuffer(raw, "<i8").astype(np.int64)), sum(row["rows"] for row in found))
+    return sums.total(), sums.rows
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Turn Spark's errors, which may quote cells, into one that does not."""
+    try:
+        yield
+    except DataError:
+        raise
+    except Exception as problem:
+        raise DataError(
+            f"Spark could not read or sum the table ({type(problem).__name__}). A file may be damaged or gone, its "
+            "columns may differ from those of the others, or dpmerf may be missing on the executors: see Spark's log"
+        ) from None
+
+
+@final
+class _Sum:
+    """One task: its rows -> one partial sum."""
+
+    def __init__(self, codec: Codec, phi: FeatureMap, view: View) -> None:
+        self._codec, self._phi, self._view = codec, phi, view
+
+    def __call__(self, batches: Batches) -> Batches:
+        torch.set_num_threads(1)
+        sums = Sums(self._phi)
+        for batch in batches:
+            sums.add(self._view(self._codec.encode(batch)))
+        yield from _packed(sums)
+
+
+@final
+class _Tag:
+    """One task: its rows -> encoded rows with the tags by which a person's rows are chosen."""
+
+    def __init__(self, codec: Codec, person: str, key: bytes) -> None:
+        self._codec, self._person, self._key = codec, person, key
+
+    def __call__(self, batches: Batches) -> Batches:
+        for batch in batches:
+            encoded = self._codec.encode(batch)
+            found = tags(batch.column(self._person), encoded, self._key)
+            yield pa.RecordBatch.from_arrays(
+                [
+                    _binary(np.stack([found.high, found.low], axis=1).astype(">u8")),
+                    _binary(found.rank[:, None].astype(">u8")),
+                    _binary(_to_words(encoded)),
+                ],
+                names=["person", "ranked", "encoded"],
+            )
+
+
+@final
+class _CapAndSum:
+    """One task: encoded rows sorted by person and rank -> one partial sum over the first `most` of each person."""
+
+    def __init__(self, codec: Codec, most: int, phi: FeatureMap, view: View) -> None:
+        self._codec, self._most, self._phi, self._view = codec, most, phi, view
+
+    def __call__(self, batches: Batches) -> Batches:
+        torch.set_num_threads(1)
+        sums = Sums(self._phi)
+        last, had = b"", 0  # the person at the end of the batch before, and how many of their rows there were
+        for batch in batches:
+            if batch.num_rows == 0:
+                continue
+            high, low = _words(batch.column("person"), 2, ">u8").astype(np.uint64).T
+            place = Tags(high, low, high).place()
+            first = place == np.arange(len(place))  # of the same person as the first row
+            if batch.column("person")[0].as_py() == last:
+                place = place + np.where(first, had, 0)
+            last, had = batch.column("person")[-1].as_py(), int(place[-1]) + 1
+            kept = torch.from_numpy(np.flatnonzero(place < self._most))
+            sums.add(self._view(_from_words(batch.column("encoded"), self._codec).rows(kept)))
+        yield from _packed(sums)
+
+
+def _packed(sums: Sums) -> Batches:
+    """Partial sums as slices of a few kilobytes, so that no batch of them is large."""
+    if sums.rows:
+        raw = sums.total().numpy().astype("<i8").tobytes()
+        slices = [raw[i : i + SLICE] for i in range(0, len(raw), SLICE)]
+        rows = [sums.rows] + [0] * (len(slices) - 1)
+        yield _slices(list(range(len(slices))), rows, slices)
+
+
+def _add(batches: Batches) -> Batches:
+    """One task: slices of partial sums -> one sum for each slice."""
+    rows: dict[int, int] = {}
+    totals: dict[int, np.ndarray] = {}
+    for batch in batches:
+        for i, n, raw in zip(*(batch.column(name).to_pylist() for name in ("slice", "rows", "sums")), strict=True):
+            part = np.frombuffer(raw, "<i8")
+            rows[i] = rows.get(i, 0) + n
+            totals[i] = totals[i] + part if i in totals else part
+    if totals:
+        order = sorted(totals)
+        yield _slices(order, [rows[i] for i in order], [totals[i].astype("<i8").tobytes() for i in order])
+
+
+def _slices(places: list[int], rows: list[int], sums: list[bytes]) -> pa.RecordBatch:
+    arrays = [pa.array(places, pa.int32()), pa.array(rows, pa.int64()), pa.array(sums, pa.binary())]
+    return pa.RecordBatch.from_arrays(arrays, names=["slice", "rows", "sums"])
+
+
+def _names(codec: Codec) -> list[str]:
+    """The discrete variables of an encoded row, in the order in which a packed row holds them."""
+    label = codec.label
+    extra = [label.name] if label is not None and label.name not in {v.name for v in codec.variables} else []
+    return [v.name for v in codec.variables] + extra
+
+
+def _to_words(batch: Batch) -> np.ndarray:
+    """(n, words) int64: an encoded row, bit for bit."""
+    codes = [batch.codes[name].numpy()[:, None] for name in sorted(batch.codes)]
+    return np.concatenate([batch.numbers.numpy().view(np.int64), *codes], axis=1)
+
+
+def _from_words(column: pa.Array, codec: Codec) -> Batch:
+    names, width = sorted(_names(codec)), codec.width
+    words = _words(column, width + len(names), "=i8")
+    numbers = np.ascontiguousarray(words[:, :width]).view(np.float64)
+    codes = {name: torch.from_numpy(np.ascontiguousarray(words[:, width + i])) for i, name in enumerate(names)}
+    return Batch(torch.from_numpy(numbers), codes)
+
+
+def _binary(words: np.ndarray) -> pa.Array:
+    """(n, k) eight-byte words -> n cells of 8k bytes."""
+    n, k = words.shape
+    offsets = pa.py_buffer(np.arange(0, 8 * k * (n + 1), 8 * k, dtype=np.int32)[: n + 1].tobytes())
+    return pa.Array.from_buffers(pa.binary(), n, [None, offsets, pa.py_buffer(np.ascontiguousarray(words).tobytes())])
+
+
+def _words(column: pa.Array, k: int, kind: str) -> np.ndarray:
+    """The inverse of `_binary`."""
+    raw = b"".join(column.to_pylist())
+    return np.frombuffer(raw, kind).reshape(-1, k)
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
