@@ -11,13 +11,16 @@ import pytest
 import torch
 
 from dpmerf import cells
+from dpmerf.budget import Unit
 from dpmerf.codec import Batch, Codec
+from dpmerf.errors import LedgerError
 from dpmerf.features.algebra import of
 from dpmerf.features.dense import Dense
 from dpmerf.grid import Binning
 from dpmerf.plan import Plan, Stage
 from dpmerf.presets import make_plan
 from dpmerf.private.contribute import bounded
+from dpmerf.private.ledger import Ledger
 from dpmerf.private.measure import measure
 from dpmerf.private.rows import open_rows
 from dpmerf.recipes import Tables
@@ -164,3 +167,14 @@ def test_shares_that_miss_one_by_a_rounding_do_not_overspend() -> None:
     slack = Stage(second.name, second.share * (1 + 9e-10), second.recipe)
     made = Plan(plan.schema, 1.0, 1e-5, plan.unit, 100, "default", False, (first, slack))
     assert sum(p.mu**2 for p in made.prices) <= made.mu**2 * (1 + 1e-15)
+
+
+def test_one_ledger_counts_for_one_unit(tmp_path: Path) -> None:
+    """μ of releases for rows and μ of releases for persons do not add up to anything."""
+    table = pa.table({"number": [1.0, 2.0], "name": ["x", "3"], "day": ["2001-01-01"] * 2, "flag": [True, None]})
+    ledger = Ledger.open(tmp_path / "study.ledger", 3.0, 1e-5)
+    measure(table, make_plan(SCHEMA, 1.0, 1e-5, rows=2), ledger=ledger)
+    measure(table, make_plan(SCHEMA, 1.0, 1e-5, rows=2), ledger=ledger)
+    with pytest.raises(LedgerError, match="another unit of privacy"):
+        measure(table, make_plan(SCHEMA, 1.0, 1e-5, rows=2, unit=Unit(neighbours="add-remove")), ledger=ledger)
+    assert len(ledger.entries()) == 2

@@ -1,0 +1,109 @@
+"""The documents say what the program does: every number of the proof is recomputed, as a reader would."""
+
+from __future__ import annotations
+
+import math
+import re
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from dpmerf.budget import attacker_odds, noise_multiplier
+from dpmerf.presets import make_plan
+from dpmerf.private.measure import measure
+from dpmerf.schema import Schema
+
+DOCS = Path(__file__).parents[2] / "docs"
+PROOF = (DOCS / "proof.md").read_text(encoding="utf-8")
+SCHEMA = Schema.parse(re.search(r"```toml\n(.*?)```", PROOF, re.S)[1])  # type: ignore[index]
+ROWS = pa.table({"age": [3, 50], "ward": ["a", "c"], "ill": [True, False]})
+
+
+def said(pattern: str) -> float:
+    """A number of the proof."""
+    found = re.search(pattern, PROOF)
+    assert found, f"proof.md no longer says {pattern}"
+    return float(found[1].replace(",", ""))
+
+
+def upper_tail(z: float) -> float:
+    """As on the page: a continued fraction of six steps."""
+    fraction = z
+    for k in range(6, 0, -1):
+        fraction = z + k / fraction
+    return math.exp(-z * z / 2) / 2.506628 / fraction
+
+
+def test_the_example_with_a_pocket_calculator() -> None:
+    mu, delta_s = said(r"claim \*\*μ = ([\d.]+)"), said(r"Δ = √6 = ([\d.]+)")
+    assert delta_s == pytest.approx(math.sqrt(6), abs=5e-7)
+    x = 1 / mu - mu / 2
+    assert x == pytest.approx(said(r"− μ/2 = ([\d.]+) and"), abs=2e-6)
+    assert x + mu == pytest.approx(said(r"x \+ μ = ([\d.]+)\. For"), abs=2e-6)
+    q = (upper_tail(x), upper_tail(x + mu))
+    assert q[0] == pytest.approx(said(r"Q\(3\.\d+\) = ([\d.e-]+),"), rel=1e-4)
+    assert q[1] == pytest.approx(said(r"Q\(3\.86\d+\) = (\d\.\d+e-\d)"), rel=1e-4)
+    assert q[0] - math.e * q[1] == pytest.approx(1e-5, rel=1e-3)
+    sigma = said(r"= \*\*(\d\.\d{4})\*\*; the noise")
+    assert sigma == pytest.approx(delta_s / mu, abs=1e-4)
+    assert said(r"1/μ = \*\*([\d.]+)") == pytest.approx(1 / mu, abs=1e-4)
+    assert said(r"= \*\*(\d{4})\*\* coordinates") == 2000 * 2 + 3 * 2 + 2
+    variation = 0.03 * math.sqrt(4008) / (sigma * 2**24) ** 2
+    assert variation == pytest.approx(said(r"/ s² = ([\d.e-]+);"), rel=1e-2)
+    assert (1 + math.e) * variation == pytest.approx(said(r"TV = \*\*([\d.e-]+)"), rel=2e-2)
+
+
+def test_the_numbers_of_the_proof_are_on_the_card() -> None:
+    plan = make_plan(SCHEMA, 1.0, 1e-5, rows=1000, preset="paper")
+    card = measure(ROWS, plan).card()
+    for text in ("mu = 0.268051", "3.7306", "2.449490", "9.1381", "4,008", "3.0e-16"):
+        assert text in card and text in PROOF.replace("δ₀ = (1 + 2.718) · TV = **", "")
+
+
+def test_sigma_of_every_stage_follows_from_the_card_alone() -> None:
+    """Share, sensitivity and μ off the card give the card's σ."""
+    card = measure(ROWS, make_plan(SCHEMA, 1.0, 1e-5, rows=1000)).card()
+    mu = float(re.search(r"mu = ([\d.]+);", card)[1])  # type: ignore[index]
+    stages = re.findall(r"\| (\w+) \| ([\d.]+)% \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \| [\d,]+ \|", card)
+    assert len(stages) == 2
+    for _, share, multiplier, sensitivity, sigma in stages:
+        assert float(sigma) == pytest.approx(float(multiplier) * float(sensitivity), rel=1e-4)
+        assert float(sigma) == pytest.approx(float(sensitivity) / (mu * math.sqrt(float(share) / 100)), rel=5e-3)
+
+
+def test_the_table_of_bounds() -> None:
+    from dpmerf.codec import Variable
+    from dpmerf.features.algebra import FeatureMap, of, onehot
+    from dpmerf.features.fourier import Fourier
+
+    label, ward = Variable("label", 2), Variable("ward", 3)
+    fourier = of(Fourier.draw(1, 4, (1.0,), seed=0))
+    maps: list[tuple[FeatureMap, float, float]] = [
+        (fourier, 1, 4),
+        (onehot(ward) + onehot(label), 2, 4),
+        (0.5**0.5 * onehot(ward) + 0.5**0.5 * onehot(label), 1, 2),
+        (fourier * onehot(label) + onehot(label), 2, 4),
+        ((fourier + onehot(ward)) * onehot(label) + onehot(label), 3, 6),
+    ]
+    for phi, norm, diameter in maps:
+        assert phi.norm_bound**2 == pytest.approx(norm) and phi.diameter**2 == pytest.approx(diameter)
+
+
+def test_the_table_of_the_promise() -> None:
+    text = (DOCS / "promise.md").read_text(encoding="utf-8")
+    lines = re.findall(r"^\| ([\d.]+) \| ([\d.]+) % \| ([\d.]+) \|$", text, re.M)
+    assert len(lines) == 4
+    for epsilon, accuracy, sigma in lines:
+        assert 100 * attacker_odds(float(epsilon), 1e-5).accuracy == pytest.approx(float(accuracy), abs=0.051)
+        assert noise_multiplier(float(epsilon), 1e-5) == pytest.approx(float(sigma), rel=1e-3)
+
+
+def test_links_and_files_that_the_documents_name_exist() -> None:
+    root = DOCS.parent
+    for name in ("docs/promise.md", "docs/proof.md", "docs/pitfalls.md", "SECURITY.md"):
+        text = (root / name).read_text(encoding="utf-8")
+        for target in re.findall(r"\]\(([\w./-]+)\)", text):
+            assert ((root / name).parent / target).exists(), f"{name} links to {target}"
+        for test in re.findall(r"(tests/[\w/]+\.py)", text):
+            assert (root / test).exists(), f"{name} names {test}"
