@@ -8,7 +8,7 @@ from typing import Any
 from torch import Tensor
 
 from dpmerf.codec import Codec
-from dpmerf.errors import DataError, PlanError
+from dpmerf.errors import DataError, LedgerError, PlanError
 from dpmerf.features.algebra import FeatureMap
 from dpmerf.grid import Binning
 from dpmerf.plan import Plan, Stage
@@ -43,7 +43,7 @@ def measure(
     rows.require(columns_of(plan))
     noise = noise or OpenDPGaussian()
     if ledger is not None:
-        ledger.spend(plan.hash, f"release ({plan.preset})", plan.mu, plan.discrete_delta_at(ledger.epsilon))
+        _charge(ledger, plan)
     summer = summer or (sum_on_spark if isinstance(rows, SparkTable) else sum_locally)
     sums: dict[str, Tensor] = {}
     count: int | None = None
@@ -65,6 +65,18 @@ def measure(
         if isinstance(stage.recipe, Histograms) and any(isinstance(s.recipe, Tables) for s in plan.stages):
             binning = cut_bins(Release(plan, sums, count, noise.name, None), stage).to_json()
     return Release(plan, sums, count, noise.name, binning)
+
+
+def _charge(ledger: Ledger, plan: Plan) -> None:
+    """Spend. A ledger counts for one unit of privacy: prices for rows and for persons do not add up."""
+    purpose = f"release ({plan.preset}). {plan.unit.describe()}"
+    for entry in ledger.entries():
+        if (earlier := entry.purpose.partition(". ")[2]) not in ("", plan.unit.describe()):
+            raise LedgerError(
+                f"{ledger.path} counts for another unit of privacy ({earlier.rstrip('.')}): keep one ledger per "
+                "dataset and unit. Nothing was read"
+            )
+    ledger.spend(plan.hash, purpose, plan.mu, plan.discrete_delta_at(ledger.epsilon))
 
 
 def cut_bins(release: Release, stage: Stage) -> Binning:
