@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from dpmerf.codec import Batch, Variable
 from dpmerf.errors import ArtefactError, TrainError
+from dpmerf.features.circle import mean_cos_sin
 from dpmerf.features.fourier import Fourier
 from dpmerf.generators.base import Generator, Given, History, State
 from dpmerf.grid import to_simplex
@@ -166,6 +167,7 @@ class _Loss:
         fourier = recipe.fourier(release.codec)
         self._frequencies = None if fourier is None else fourier.frequencies.float().to(device)
         self._fourier = None if target.fourier is None else target.fourier.float().to(device)
+        self._cut: tuple[Tensor, Tensor, Tensor] | None = None
         self._tables = [t.float().to(device) for _, t in target.tables]
         self._weight = target.weight.float().to(device)
 
@@ -176,17 +178,25 @@ class _Loss:
         out = body(_inputs(latent, labels, classes).to(self._device))
         numbers, tables = heads(out, self._numeric, self._onehots)
         loss = torch.zeros(classes, device=self._device)
-        if self._fourier is not None and self._frequencies is not None and pairs is not None:
-            m = self._frequencies.shape[1]
-            angles = numbers @ self._frequencies[:, pairs]  # (n, chosen)
-            waves = torch.cat([angles.cos(), angles.sin()], dim=1) / math.sqrt(m)
-            means = waves.view(classes, per_class, -1).mean(dim=1)  # classes are contiguous: no outer product
-            chosen = torch.cat([pairs, pairs + m])
-            loss = loss + (means - self._fourier[:, chosen]).square().sum(dim=1) * (m / len(pairs))
+        if pairs is not None and (part := self._part(pairs)) is not None:
+            frequencies, wanted = part
+            means = mean_cos_sin(numbers @ frequencies, classes)  # classes are contiguous: no outer product
+            loss = loss + (means - wanted).square().sum(dim=1)
         for probabilities, wanted in zip(tables, self._tables, strict=True):
             means = probabilities.view(classes, per_class, -1).mean(dim=1)
             loss = loss + (means - wanted).square().sum(dim=1) / len(self._tables)
         return (self._weight * loss).sum()
+
+    def _part(self, pairs: Tensor) -> tuple[Tensor, Tensor] | None:
+        """The chosen frequencies and their target, as if they were all there are. Cut out once, not every step."""
+        if self._fourier is None or self._frequencies is None:
+            return None
+        if self._cut is None or self._cut[0] is not pairs:
+            m = self._frequencies.shape[1]
+            chosen = torch.cat([pairs, pairs + m])
+            target = self._fourier[:, chosen] * math.sqrt(m / len(pairs))
+            self._cut = pairs, self._frequencies[:, pairs].contiguous(), target
+        return self._cut[1:]
 
     def floor(self, pairs: Tensor | None) -> float:
         """E of the loss when the generator is perfect: what the noise alone leaves."""
