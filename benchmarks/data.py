@@ -121,13 +121,13 @@ SETS = {
             "epileptic",
             ("epileptic",),
             "https://www.kaggle.com/datasets/harunshimanto/epileptic-seizure-recognition",
-            lambda f: f.assign(seizure=(f["y"] == 1).astype("int64")),
+            lambda f: f.copy().assign(seizure=(f["y"] == 1).astype("int64")),
         ),
         DataSet(
             "isolet",
             ("isolet_train", "isolet_test"),
             UCI + "54/isolet",
-            lambda f: f.assign(vowel=f["letter"].isin(list("AEIOU")).astype("int64")),
+            lambda f: f.copy().assign(vowel=f["letter"].isin(list("AEIOU")).astype("int64")),
         ),
         DataSet("covtype", ("covtype",), UCI + "31/covertype", _covtype, score_rows=10_000),
         DataSet(

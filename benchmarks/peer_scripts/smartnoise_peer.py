@@ -1,7 +1,8 @@
 """Runs in an environment with smartnoise-synth: rows.csv and task.json in, synthetic.csv and cost.json out.
 
 Numbers arrive on their public axis [0, 1], categories as codes. MST and AIM get 20 equal bins of the axis; the networks
-get the numbers themselves. The bounds are public, so the transformers spend nothing. The package's own accounting: zCDP
+get the numbers themselves. The bounds are public, so the transformers spend nothing (but its
+LabelTransformer takes the categories from the rows). The package's own accounting: zCDP
 (MST, AIM), DP-SGD by Opacus (DP-CTGAN), PATE moments (PATE-CTGAN); one row added or removed.
 """
 
