@@ -20,6 +20,7 @@ from dpmerf.features.fourier import Fourier
 from dpmerf.features.views import FourierOf, Views
 from dpmerf.grid import Binning, FineGrid
 
+Scale = Annotated[float, Field(gt=1e-9, lt=1e9)]  # a length-scale of a kernel on [0, 1]
 View = Callable[[Batch], Batch]  # adds the codes that the map's cells need
 
 
@@ -101,8 +102,8 @@ class Embedding(Recipe):
 
     kind: Literal["embedding"] = "embedding"
     dim: int = Field(ge=2, le=1_000_000)
-    scales: tuple[float, ...]
-    seed: int
+    scales: tuple[Scale, ...] = Field(min_length=1)
+    seed: int = Field(ge=0, lt=2**62)
     by_label: bool
     counts: float = Field(ge=0)  # weight of the class counts (or of the row count); 0: neither is measured
 
@@ -137,7 +138,7 @@ class ImageBlock(Recipe):
 
     view: Literal["pixels", "coarse", "edges", "windows"]
     dim: int = Field(ge=2, le=1_000_000)
-    scales: tuple[float, ...] = Field(min_length=1)
+    scales: tuple[Scale, ...] = Field(min_length=1)
     share: float = Field(gt=0, le=1)
 
 
@@ -149,7 +150,7 @@ class ImageEmbedding(Recipe):
 
     kind: Literal["images"] = "images"
     blocks: tuple[ImageBlock, ...] = Field(min_length=1)
-    seed: int
+    seed: int = Field(ge=0, lt=2**62)
     counts: float = Field(ge=0)  # weight of the class counts (or of the number of pictures); 0: neither is measured
 
     @property

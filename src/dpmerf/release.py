@@ -174,6 +174,8 @@ def _check(document: dict[str, Any], tensors: bytes, where: str) -> Release:
         if hashlib.sha256(tensors).hexdigest() != document["sums_sha256"]:
             raise refuse("its noisy sums were changed (the file's hash differs)")
         rows, noise, binning = document["rows"], document["noise"], document["binning"]
+        if not (type(rows) is int and rows > 0 if plan.unit.rows_public else rows is None):
+            raise refuse("its number of rows does not fit its unit of privacy")
         release = Release(plan, _unpack(tensors), rows, str(noise), binning)
         true, claimed = release.guarantee(), document["guarantee"]
         for key in true:
@@ -187,7 +189,16 @@ def _check(document: dict[str, Any], tensors: bytes, where: str) -> Release:
         return release
     except DpmerfError:
         raise
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError, RuntimeError, OverflowError, SafetensorError):
+    except (
+        KeyError,
+        TypeError,
+        ValueError,
+        AttributeError,
+        IndexError,
+        RuntimeError,
+        ArithmeticError,
+        SafetensorError,
+    ):
         raise refuse("it is damaged") from None
 
 

@@ -7,6 +7,7 @@ not exist for the rest of the program.
 from __future__ import annotations
 
 import datetime as dt
+import math
 import os
 import re
 import tomllib
@@ -95,7 +96,7 @@ class Number(Column):
 
     @model_validator(mode="after")
     def _ordered(self) -> Number:
-        if not (-1e300 < self.min < self.max < 1e300):
+        if not (-1e300 < self.min < self.max < 1e300 and self.max - self.min > 1e-290):
             raise ValueError(f"write min below max, both finite (now min = {self.min}, max = {self.max})")
         return self
 
@@ -106,7 +107,7 @@ class Integer(Column):
     kind: Literal["integer"] = "integer"
     min: int
     max: int
-    step: int = Field(default=1, ge=1)
+    step: int = Field(default=1, ge=1, le=2**53)
     log: bool = False
     bins: int | None = Field(default=None, ge=2, le=MAX_BINS)
 
@@ -123,7 +124,7 @@ class Date(Column):
     kind: Literal["date"] = "date"
     first: dt.date
     last: dt.date
-    step: int = Field(default=1, ge=1)
+    step: int = Field(default=1, ge=1, le=2**53)
 
     @model_validator(mode="after")
     def _ordered(self) -> Date:
@@ -138,7 +139,7 @@ class Timestamp(Column):
     kind: Literal["timestamp"] = "timestamp"
     first: dt.datetime
     last: dt.datetime
-    step: int = Field(default=1, ge=1)
+    step: int = Field(default=1, ge=1, le=2**53)
 
     @model_validator(mode="after")
     def _ordered(self) -> Timestamp:
