@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import signal
 import sys
+import threading
 import traceback
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -494,19 +498,36 @@ def _print_plan(made: Plan, output: Path | None) -> None:
 app.command("audit", epilog="Example: dpmerf audit --plan plan.json --minutes 5")(audit_command)
 
 
+@contextmanager
+def _stoppable() -> Iterator[None]:
+    """Ctrl-C and a polite kill end the program in order: open files are taken back, and it says what holds."""
+
+    def stop(number: int, frame: object) -> None:
+        print("error: stopped. A budget that was spent stays spent; nothing half-made was left", file=sys.stderr)
+        sys.exit(128 + number)
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
 def main() -> None:
     """Entry point: one line per failure, never a traceback, never a cell."""
     warnings.simplefilter("ignore")
     warnings.showwarning = lambda message, *rest, **named: print(f"note: {message}", file=sys.stderr)
     warnings.filterwarnings("always", category=UserWarning, module="dpmerf")
     try:
-        app()
+        with _stoppable():
+            app()
     except DpmerfError as problem:
         print(f"error: {problem}", file=sys.stderr)
         sys.exit(2)
-    except KeyboardInterrupt:
-        print("error: stopped. A budget that was spent stays spent; nothing half-made was left", file=sys.stderr)
-        sys.exit(130)
     except BrokenPipeError:
         sys.exit(141)
     except MemoryError:

@@ -116,18 +116,18 @@ def spread(source: Iterator[T], works: Sequence[Callable[[T], None]], done: Call
 
         return run
 
-    threads = [threading.Thread(target=guarded(action)) for action in (read, *map(working, works))]
+    threads = [threading.Thread(target=guarded(action), daemon=True) for action in (read, *map(working, works))]
     before = torch.get_num_threads()
     try:
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-    finally:  # also when Ctrl-C interrupts the wait
+    finally:  # also when Ctrl-C interrupts the wait: a read that hangs is not waited for, and what it gives is dropped
         stop.set()
         for thread in threads:
             if thread.ident is not None:
-                thread.join()
+                thread.join(timeout=10 * PATIENCE)
         torch.set_num_threads(before)
     if errors:
         raise errors[0]

@@ -89,12 +89,14 @@ class SparkTable(Rows):
 def sum_on_spark(rows: Rows, plan: Plan, phi: FeatureMap, view: View, bars: Bars, what: str) -> tuple[Tensor, int]:
     """Σφ over all rows of a SparkTable, and their number: bit for bit what `sum_locally` gives."""
     assert isinstance(rows, SparkTable)
-    frame = rows.frame.select(*(_quoted(name) for name in columns_of(plan)))
+    names = columns_of(plan)
+    # mapInArrow cannot take every name (a dot in it, for one): columns travel under numbers
+    frame = rows.frame.select(*(_quoted(name) for name in names)).toDF(*(f"c{i}" for i in range(len(names))))
     with bars.task(f"{what} on Spark"), _quiet():
         if plan.unit.person is None:
-            partial = frame.mapInArrow(_Sum(plan.codec, phi, view), _PARTIAL)
+            partial = frame.mapInArrow(_Sum(names, plan.codec, phi, view), _PARTIAL)
         else:
-            tagged = frame.mapInArrow(_Tag(plan.codec, plan.unit.person, os.urandom(KEY_BYTES)), _TAGGED)
+            tagged = frame.mapInArrow(_Tag(names, plan.codec, plan.unit.person, os.urandom(KEY_BYTES)), _TAGGED)
             ordered = tagged.repartition("person").sortWithinPartitions("person", "ranked")
             partial = ordered.mapInArrow(_CapAndSum(plan.codec, plan.unit.max_rows, phi, view), _PARTIAL)
         return _reduced(partial, phi)
@@ -129,14 +131,14 @@ def _quiet() -> Iterator[None]:
 class _Sum:
     """One task: its rows -> one partial sum."""
 
-    def __init__(self, codec: Codec, phi: FeatureMap, view: View) -> None:
-        self._codec, self._phi, self._view = codec, phi, view
+    def __init__(self, names: list[str], codec: Codec, phi: FeatureMap, view: View) -> None:
+        self._names, self._codec, self._phi, self._view = names, codec, phi, view
 
     def __call__(self, batches: Batches) -> Batches:
         torch.set_num_threads(1)
         sums = Sums(self._phi)
         for batch in batches:
-            sums.add(self._view(self._codec.encode(batch)))
+            sums.add(self._view(self._codec.encode(batch.rename_columns(self._names))))
         yield from _packed(sums)
 
 
@@ -144,13 +146,14 @@ class _Sum:
 class _Tag:
     """One task: its rows -> encoded rows with the tags by which a person's rows are chosen."""
 
-    def __init__(self, codec: Codec, person: str, key: bytes) -> None:
-        self._codec, self._person, self._key = codec, person, key
+    def __init__(self, names: list[str], codec: Codec, person: str, key: bytes) -> None:
+        self._names, self._codec, self._person, self._key = names, codec, person, key
 
     def __call__(self, batches: Batches) -> Batches:
         for batch in batches:
-            encoded = self._codec.encode(batch)
-            found = tags(batch.column(self._person), encoded, self._key)
+            named = batch.rename_columns(self._names)
+            encoded = self._codec.encode(named)
+            found = tags(named.column(self._person), encoded, self._key)
             yield pa.RecordBatch.from_arrays(
                 [
                     _binary(np.stack([found.high, found.low], axis=1).astype(">u8")),
