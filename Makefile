@@ -25,7 +25,7 @@ check: $(VENV)/.installed-test  ## lint, format, types
 	$(BIN)/mypy
 
 privacy: $(VENV)/.installed-test  ## the privacy tests with their full sample sizes (long)
-	DPMERF_PRIVACY=full $(ONE_THREAD) $(BIN)/python -m pytest tests/privacy -m 'privacy or not privacy' $(PYTEST_FLAGS)
+	DPMERF_PRIVACY=full $(ONE_THREAD) $(BIN)/python -m pytest -q -n 2 --dist loadgroup tests/privacy $(PYTEST_FLAGS)
 
 clean:  ## remove the environment, caches and demo output
 	rm -rf $(VENV) demo-out build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

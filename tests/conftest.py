@@ -72,3 +72,14 @@ def mixed_rows(n: int, seed: int = 0) -> pa.Table:
 @pytest.fixture(scope="session")
 def mixed_table() -> pa.Table:
     return mixed_rows(4_000)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print what the privacy tests found, also when they ran in other processes."""
+    for what, title in (("planted", "planted bugs"), ("audit", "attacks on the product, at 95 % confidence")):
+        reports = terminalreporter.getreports("passed") + terminalreporter.getreports("failed")
+        lines = [str(v) for r in reports for name, v in getattr(r, "user_properties", []) if name == what]
+        if lines:
+            terminalreporter.section(title)
+            for line in lines:
+                terminalreporter.line(line)

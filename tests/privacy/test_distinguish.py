@@ -6,7 +6,9 @@ The attacker knows both tables and scores each release by the likelihood ratio, 
 
 from __future__ import annotations
 
+import os
 import shutil
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -22,10 +24,11 @@ from dpmerf.private.measure import measure
 from dpmerf.private.noise import OpenDPGaussian
 from dpmerf.recipes import Tables
 from dpmerf.release import Release
+from privacy.planted import Recorder
 from privacy.variants import ALARM, FULL, VARIANTS, antipodal, worst
 
 pytestmark = pytest.mark.privacy
-RELEASES = 2_500 if FULL else 100  # whole releases on each side
+RELEASES = 800 if FULL else 100  # whole releases on each side
 EPSILONS = (1.0, 10.0) if FULL else (10.0,)
 
 
@@ -52,10 +55,11 @@ def judge(
 ) -> MuBound:
     plan = pair.plan
     reported = mu_bound(out, inside, 0.95)
-    record("audit", f"{name}: claim {plan.epsilon:g}, shown {reported.epsilon_lower(plan.delta):.3f} at 95 %")
-    print(
-        f"{name:<34} claim ε = {plan.epsilon:<4g} μ = {plan.mu:.4f}   attack at 95 %: ε ≥ "
-        f"{reported.epsilon_lower(plan.delta):.3f}, μ in [{reported.lower:.4f}, {reported.upper:.4f}]"
+    record(
+        "audit",
+        f"{name:<34} claim ε = {plan.epsilon:<4g} μ = {plan.mu:.4f} | shown ε ≥ "
+        f"{reported.epsilon_lower(plan.delta):.3f}, μ in [{reported.lower:.4f}, {reported.upper:.4f}] "
+        f"| {2 * len(out):,} releases",
     )
     sure = mu_bound(out, inside, 1 - ALARM)
     assert sure.lower <= plan.mu, f"{name}: the claim is broken"
@@ -86,29 +90,35 @@ def test_the_plain_release_is_seen_and_not_exceeded(record_property: Callable[[s
 def test_variants(variant: str, epsilon: float, record_property: Callable[[str, Any], None]) -> None:
     pair = worst(VARIANTS[variant](epsilon))
     reached = pair.true_mu(measure(pair.out, pair.plan))
-    assert 0.5 * pair.plan.mu < reached <= pair.plan.mu * (1 + 1e-9)
+    assert 0.2 * pair.plan.mu < reached <= pair.plan.mu * (1 + 1e-9)
     out, inside = scores(pair, lambda table: measure(table, pair.plan), RELEASES)
     sure = judge(variant, pair, out, inside, record_property)
-    assert sure.upper >= 0.5 * reached  # an attacker who sees nothing proves nothing
+    fixed = not any(isinstance(s.recipe, Tables) for s in pair.plan.stages)
+    assert sure.upper >= (reached if fixed else 0.3 * pair.plan.mu)  # an attacker who sees nothing proves nothing
 
 
 @pytest.mark.spark
+@pytest.mark.skipif(not FULL, reason="starts Spark: part of the full run")
 def test_spark(record_property: Callable[[str, Any], None]) -> None:
-    """Partial sums from Spark are the local ones to the last bit, so every release from them has the same law."""
+    """Sums from Spark are the local ones to the last bit, and so is what an attacker can see."""
     pytest.importorskip("pyspark")
     if shutil.which("java") is None:
         pytest.skip("needs Java")
-    spark_rows = pytest.importorskip("dpmerf.private.spark")
     from pyspark.sql import SparkSession
 
     pair = worst(VARIANTS["heterogeneous"](10.0))
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     session = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
     try:
-        frames = [session.createDataFrame(side.to_pandas()) for side in (pair.out, pair.inside)]
-        release = measure(frames[0], pair.plan)
-        assert release.noise == OpenDPGaussian.name and spark_rows is not None
-        noise = (release.sums["embedding"] - pair.exact(release, pair.plan.stages[0])[0]).double()
-        assert 0 < float(noise.abs().max()) < 8 * pair.plan.prices[0].sigma
+        frames = {id(side): session.createDataFrame(side.to_pandas()) for side in (pair.out, pair.inside)}
+        recorder = Recorder()
+        for side in (pair.out, pair.inside):
+            measure(frames[id(side)], pair.plan, noise=recorder)
+        release = measure(pair.out, pair.plan)
+        for (sums, _), local in zip(recorder.calls, pair.exact(release, pair.plan.stages[0]), strict=True):
+            assert torch.equal(sums, local)
+        out, inside = scores(pair, lambda table: measure(frames[id(table)], pair.plan), 40)
+        judge("Spark, heterogeneous", pair, out, inside, record_property)
     finally:
         session.stop()
 

@@ -7,9 +7,8 @@ from collections.abc import Callable
 
 import numpy as np
 import pyarrow as pa
-import torch
 
-from dpmerf.audit.canary import Neighbours, end_row, neighbours, random_row, table
+from dpmerf.audit.canary import Neighbours, neighbours
 from dpmerf.budget import Unit
 from dpmerf.plan import Plan, Stage
 from dpmerf.presets import make_plan
@@ -68,15 +67,7 @@ VARIANTS: dict[str, Maker] = {
 
 def worst(plan: Plan) -> Neighbours:
     """A pair of neighbouring tables that comes close to the plan's sensitivity."""
-    if plan.schema.label is not None or plan.unit != ROW or not isinstance(plan.stages[0].recipe, Embedding):
-        return neighbours(plan)
-    rng = np.random.default_rng(0)  # an unlabelled embedding: search for two far rows
-    rows = [end_row(plan.schema, 0), end_row(plan.schema, 1)] + [random_row(plan.schema, rng) for _ in range(400)]
-    phi = plan.nominal_map(plan.stages[0])(plan.codec.encode(table(plan.schema, rows)))
-    far = int(torch.cdist(phi, phi).argmax())
-    out, inside = rows[far // len(rows)], rows[far % len(rows)]
-    base = [random_row(plan.schema, rng) for _ in range(5)]
-    return Neighbours(plan, table(plan.schema, [*base, out]), table(plan.schema, [*base, inside]), inside)
+    return neighbours(plan, rows=6)
 
 
 def antipodal() -> Neighbours:

@@ -21,6 +21,7 @@ from dpmerf.release import Release
 from dpmerf.schema import AnyColumn, Category, Date, Flag, Integer, Number, Schema, Timestamp
 
 Row = dict[str, Any]
+SEARCHED = 2**22  # features of candidate rows in memory
 
 
 @final
@@ -65,17 +66,31 @@ class Neighbours:
 
 
 def neighbours(plan: Plan, rows: int = 12, seed: int = 0) -> Neighbours:
-    """Made-up rows, plus a unit whose every cell lies at the other end of its column from the one it replaces."""
+    """Made-up rows, plus a unit that lies as far as can be found from the one it replaces."""
     schema, unit = plan.schema, plan.unit
     if schema.image is not None:
         raise PlanError("the audit makes up tables, not pictures: audit a plan for a table")
     rng = np.random.default_rng(seed)
     base = [random_row(schema, rng) for _ in range(rows)]
-    low, high = end_row(schema, 0), end_row(schema, 1)
+    low, high = _far_rows(plan, rng)
     others = [_named(row, unit.person, f"other{i}") for i, row in enumerate(base)]
     replaced = [_named(low, unit.person, "canary0")] * unit.max_rows if unit.neighbours == "replace" else []
     canary = [_named(high, unit.person, "canary1")] * unit.max_rows
     return Neighbours(plan, table(schema, others + replaced), table(schema, others + canary), high)
+
+
+def _far_rows(plan: Plan, rng: np.random.Generator) -> tuple[Row, Row]:
+    """Two rows far apart: the ends of every column, or what a search finds where features are dense."""
+    ends = end_row(plan.schema, 0), end_row(plan.schema, 1)
+    phi = plan.nominal_map(plan.stages[0])
+    if all(b.dense is None for b in phi.blocks):
+        return ends
+    rows = [*ends, *(random_row(plan.schema, rng) for _ in range(max(2, min(400, SEARCHED // phi.dim))))]
+    values = phi(plan.codec.encode(table(plan.schema, rows)))
+    apart = torch.cdist(values, values)
+    far = int(apart.argmax())
+    found = rows[far // len(rows)], rows[far % len(rows)]
+    return found if float(apart.max()) > float(apart[0, 1]) * (1 + 1e-6) else ends
 
 
 def end_row(schema: Schema, end: int) -> Row:
