@@ -17,6 +17,7 @@ from dpmerf.codec import Batch, Codec, Variable
 from dpmerf.errors import PlanError
 from dpmerf.features.algebra import FeatureMap, constant, of, onehot, total
 from dpmerf.features.fourier import Fourier
+from dpmerf.features.tones import Tones
 from dpmerf.features.views import FourierOf, Views
 from dpmerf.grid import Binning, FineGrid
 
@@ -143,13 +144,14 @@ class ImageBlock(Recipe):
 
 
 class ImageEmbedding(Recipe):
-    """The mean embedding of pictures: (Σ √share · Fourier of a view) ⊗ label + counts · label, as one map.
+    """The mean embedding of pictures: (Σ √share · Fourier of a view + √tones · histogram) ⊗ label + counts · label.
 
-    Shares add up to 1, so the norm of the embedding is 1; beside it class counts of weight up to 1 are free.
+    Shares and tones add up to 1, so the norm of the embedding is 1; beside it class counts of weight up to 1 are free.
     """
 
     kind: Literal["images"] = "images"
     blocks: tuple[ImageBlock, ...] = Field(min_length=1)
+    tones: float = Field(default=0.0, ge=0, le=1)  # share of the histograms of pixel levels; 0: none
     seed: int = Field(ge=0, lt=2**62)
     counts: float = Field(ge=0)  # weight of the class counts (or of the number of pictures); 0: neither is measured
 
@@ -167,8 +169,11 @@ class ImageEmbedding(Recipe):
 
     def feature_map(self, codec: Codec) -> FeatureMap:
         maps = zip(self.blocks, self.dense(codec), strict=True)
-        phi = total([math.sqrt(b.share) * of(dense) for b, dense in maps])
-        label = codec.label
+        parts = [math.sqrt(b.share) * of(dense) for b, dense in maps]
+        if self.tones > 0 and codec.schema.image is not None:
+            image = codec.schema.image[1]
+            parts.append(math.sqrt(self.tones) * of(Tones(image.channels, image.height * image.width)))
+        phi, label = total(parts), codec.label
         if label is not None:
             phi = phi * onehot(label)
         if self.counts > 0:

@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 from dpmerf.budget import Unit
 from dpmerf.features.algebra import BITS, of, onehot
 from dpmerf.features.circle import cos_sin
+from dpmerf.features.tones import BINS, Tones, bin_of
 from dpmerf.features.views import FourierOf, Views, gabor_bank, projected
+from dpmerf.generators.tones import bend, tone_curves
 from dpmerf.presets import make_plan
 from dpmerf.private.contribute import bounded
 from dpmerf.private.image_facts import declare
@@ -105,3 +107,21 @@ def test_protected_numbers_of_rows_cost_little() -> None:
     plan = make_plan(schema, 1.0, 1e-5, rows=60_000, unit=Unit.parse("row", "add-remove"), balanced=True)
     (stage,) = plan.summary()["stages"]
     assert stage["sensitivity"] < 1.05 and stage["blocks"][-1]["noise"] < 20
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_tones_are_shares_and_curves_reach_them(channels: int) -> None:
+    x = pictures((channels, 12, 12), 30, 4)
+    dense = Tones(channels, 144)
+    values = dense(x)
+    assert float(values.norm(dim=1).max()) <= 1 + 1e-12 and values.shape == (30, dense.dim)
+    order = torch.randperm(30)
+    assert torch.equal(dense(x[order]), values[order]) and torch.equal(dense(x[:1]), values[:1])
+    assert bin_of(torch.tensor([0, 1, 254, 255])).tolist() == [0, 1, BINS - 2, BINS - 1]
+    wanted = (values.mean(dim=0) * math.sqrt(channels)).view(1, channels, BINS)
+    hazy = 0.1 + 0.6 * torch.rand(200, channels, 144)
+    curves = tone_curves(wanted, [hazy])
+    bent = bend(hazy.flatten(1), curves, torch.zeros(200, dtype=torch.long))
+    got = (dense.__class__(channels, 144)(bent.double()).mean(dim=0) * math.sqrt(channels)).view_as(wanted)
+    assert float((got - wanted).abs().max()) < 0.02
+    assert bool((curves.diff(dim=2) >= 0).all())

@@ -55,6 +55,15 @@ class Views:
         """How often the picture is halved until the grid is at most COARSE wide."""
         return max(1, math.ceil(math.log2(max(self.height, self.width) / COARSE)))
 
+    @property
+    def blank(self) -> Tensor:
+        """One black picture."""
+        return torch.zeros(1, self.channels * self.height * self.width)
+
+    def numbers(self, view: str) -> int:
+        """How many numbers a view has, all windows together."""
+        return self(self.blank, (view,))[view].numel()
+
     @cached_property
     def bank(self) -> Tensor:
         return gabor_bank(self.orientations)
@@ -107,7 +116,7 @@ class FourierOf(Dense):
     @staticmethod
     def draw(views: Views, view: str, dim: int, scales: tuple[float, ...], seed: int) -> FourierOf:
         """Independent Gaussian frequencies that cycle through the length-scales; `dim` is cut to whole pairs."""
-        windows, _, numbers = views(torch.zeros(1, views.channels * views.height * views.width), (view,))[view].shape
+        windows, _, numbers = views(views.blank, (view,))[view].shape
         m = max(1, dim // (2 * windows))
         rng = torch.Generator().manual_seed(seed)
         drawn = torch.randn(windows, numbers, m, generator=rng, dtype=torch.float64)

@@ -18,8 +18,10 @@ from torch import Tensor, nn
 from dpmerf.codec import Batch
 from dpmerf.errors import ArtefactError, TrainError
 from dpmerf.features.circle import mean_cos_sin
-from dpmerf.features.views import projected
+from dpmerf.features.tones import Tones
+from dpmerf.features.views import FourierOf, projected
 from dpmerf.generators.base import Generator, Given, History, State
+from dpmerf.generators.tones import bend, released_tones, tone_curves
 from dpmerf.generators.upsampling import Upsampler, default_body, paper_body
 from dpmerf.grid import to_simplex
 from dpmerf.progress import SILENT, Bars
@@ -32,6 +34,7 @@ CHECK_EVERY = 250
 LEAST_PER_CLASS = 5  # pictures of a class in a step
 MOST_CLASSES = 32  # in a step; with more classes a step takes some of them
 FAST = 0.3  # of the steps
+TONE_PICTURES = 500  # of each class, from which its tone curve is taken
 
 
 @final
@@ -68,10 +71,11 @@ class Pictures(Generator):
 
     kind: ClassVar[str] = "pictures"
 
-    def __init__(self, release: Release, body: Upsampler, shares: Tensor) -> None:
+    def __init__(self, release: Release, body: Upsampler, shares: Tensor, curves: Tensor | None) -> None:
         self._release = release
         self._body = body.eval()
         self._shares = shares
+        self._curves = curves  # None: tones were not released, and pictures stay as the network makes them
 
     @property
     def conditions(self) -> frozenset[str]:
@@ -87,12 +91,17 @@ class Pictures(Generator):
             labels = torch.multinomial(self._shares, n, replacement=True, generator=rng)
         latent = torch.randn(n, settings_of(self._release).latent, generator=rng)
         inputs = with_label(latent, labels, len(self._shares))
-        numbers = torch.cat([self._body(part) for part in inputs.split(500)])
+        parts = zip(inputs.split(500), labels.split(500), strict=True)
+        numbers = torch.cat([self._bent(self._body(part), code) for part, code in parts])
         return Batch(numbers, {label.name: labels} if label else {})
+
+    def _bent(self, pictures: Tensor, labels: Tensor) -> Tensor:
+        return pictures if self._curves is None else bend(pictures, self._curves, labels)
 
     def state(self) -> State:
         tensors = {f"body.{k}": v.cpu() for k, v in self._body.state_dict().items()}
-        return State({}, {**tensors, "shares": self._shares})
+        curves = {} if self._curves is None else {"curves": self._curves}
+        return State({}, {**tensors, **curves, "shares": self._shares})
 
     @classmethod
     def from_state(cls, release: Release, state: State) -> Pictures:
@@ -103,7 +112,7 @@ class Pictures(Generator):
             )
         except RuntimeError:
             raise ArtefactError("the model's weights do not fit its release: it is damaged") from None
-        return cls(release, body, state.tensors["shares"])
+        return cls(release, body, state.tensors["shares"], state.tensors.get("curves"))
 
     @staticmethod
     def fit(
@@ -152,7 +161,8 @@ class Pictures(Generator):
                         unseen = loss_of(pictures, chosen, Loss.HELD_OUT, unbiased=True)
                     history.note(step + 1, float(seen), float(unseen))
             _settle_norms(body, lambda: drawn(torch.randperm(classes, generator=rng)[:shown], per_class))
-        return Pictures(release, body.cpu(), loss_of.shares), history
+        body = body.cpu().eval()
+        return Pictures(release, body, loss_of.shares, _curves(release, body, s.latent, classes, rng)), history
 
 
 @final
@@ -171,7 +181,7 @@ class Loss:
         self._names = {b.view for b in recipe.blocks}
         noise = torch.zeros(self.classes, dtype=torch.float64)  # E‖noise‖² of a class mean
         cut: list[list[tuple[str, float, Tensor, Tensor]]] = [[] for _ in range(parts + 1)]  # the last is held out
-        dense = [m for m in found if m.block.dense is not None]
+        dense = [m for m in found if isinstance(m.block.dense, FourierOf)]
         for block, fourier, m in zip(recipe.blocks, recipe.dense(codec), dense, strict=True):
             frequencies = fourier.frequencies
             windows, size = frequencies.shape[0], frequencies.shape[2]
@@ -239,6 +249,21 @@ def _counts(release: Release, classes: int) -> Tensor:
         if m.block.dense is None and m.block.size == classes > 1:
             return (to_simplex(m.values.flatten() / rows) * rows).clamp_min(1.0)
     return torch.full((classes,), max(rows / classes, 1.0), dtype=torch.float64)
+
+
+@torch.no_grad()
+def _curves(release: Release, body: nn.Module, latent: int, classes: int, rng: torch.Generator) -> Tensor | None:
+    """Tone curves of a trained network, where tones were released."""
+    tones = next((m for m in release.measurements(release.plan.stages[0]) if isinstance(m.block.dense, Tones)), None)
+    if tones is None:
+        return None
+    channels = release.plan.schema.image[1].channels if release.plan.schema.image else 1
+    shares = released_tones(tones, _counts(release, classes), channels)
+    outputs = []
+    for label in torch.arange(classes):
+        inputs = with_label(torch.randn(TONE_PICTURES, latent, generator=rng), label.expand(TONE_PICTURES), classes)
+        outputs.append(body(inputs).view(TONE_PICTURES, channels, -1))
+    return tone_curves(shares, outputs)
 
 
 def _settle_norms(body: nn.Module, draw: Callable[[], Tensor]) -> None:
