@@ -1,0 +1,83 @@
+"""The benchmarks' experiments end to end on next to nothing: they run, resume, and their pages say what was stored."""
+
+import pytest
+
+pytest.importorskip("benchmarks", reason="the benchmarks are not beside the package")
+
+from benchmarks import balog, epsilon_curve, mixture, peers_page, privbayes, proposition1, summary, table1_page
+from benchmarks.registry import Run
+from benchmarks.store import Store
+
+MODELS = {"A": {"roc_auc": 0.8, "pr_auc": 0.6, "roc_auc_hard": 0.7, "pr_auc_hard": 0.5}}
+RESULT = {
+    "cpu_seconds": 10.0,
+    "peak_mb": 300.0,
+    "utility": {"task": "binary", "models": MODELS, "mean": MODELS["A"]},
+    "tv1": 0.01,
+    "tv2": 0.04,
+    "tv3": 0.08,
+}
+
+
+def test_proposition1_measures_below_its_bounds(tmp_path):
+    store = Store(tmp_path)
+    for what, value in (("D", 50), ("n", 100), ("ε", 0.1)):
+        store.write(f"proposition1/{what}", {"points": [proposition1.point(what, value, 3)]})
+        point = store.read(f"proposition1/{what}")["points"][0]
+        assert point["measured"] < point["tight_bound"] < point["paper_bound"]
+    page = proposition1.page(store)
+    assert "D = 50" in page and (tmp_path / "proposition1" / "proposition1.svg").exists()
+
+
+@pytest.mark.slow
+def test_balog_and_mixture_run_and_resume(tmp_path):
+    store = Store(tmp_path)
+    for module, only in ((balog, "reduced-set"), (mixture, "/mixture/paper/")):
+        module.run(Run(store, None, quick=True, only=(only,)))
+    stored = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.json")}
+    assert len(stored) == 3  # the mixture's real points too
+    balog.run(Run(store, None, quick=True, only=("reduced-set",)))
+    assert stored == {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.json")}
+    assert "reduced set" in balog.page(store) and "modes" in mixture.page(store)
+    assert (tmp_path / "mixture" / "mixture.svg").exists() and (tmp_path / "balog" / "balog.svg").exists()
+
+
+def test_real_points_score_what_the_paper_says():
+    scores = mixture.score(mixture.draw(400, seed=1))
+    assert scores["nll_authors"] == pytest.approx(3.524, abs=0.02)  # 3.524e5 for 100,000 points
+    assert scores["modes"] == 25 and scores["right_class"] > 0.95
+
+
+def test_table1_page_has_ours_beside_the_papers(tmp_path):
+    store = Store(tmp_path)
+    for run in (1, 2):
+        store.write(f"table1/paper/adult/paper/{run}", RESULT)
+    store.write("table1/honest/adult/default/1", RESULT)
+    store.write("table1/honest/adult/paper/1", {"error": "it failed"})
+    page = table1_page.page(store)
+    assert "0.700/0.500 (0.650/0.564)" in page and "per classifier" in page
+    assert "0.700/0.500" in summary.headline(store)
+
+
+def test_peers_page_shows_failures(tmp_path):
+    store = Store(tmp_path)
+    store.write("peers/adult/1/default/1", RESULT)
+    store.write("peers/adult/1/mst/1", {"error": "PeerFailed: no such package"})
+    page = peers_page.page(store)
+    assert "**dpmerf default** | 0.800 | 0.700 | 0.010 | 0.040 | 0.080 | 10 | 300 | 1" in page
+    assert "failed: PeerFailed: no such package" in page
+
+
+def test_epsilon_page_orders_by_epsilon(tmp_path):
+    store = Store(tmp_path)
+    for epsilon in ("inf", "1", "0.1"):
+        store.write(f"epsilon-curve/default/{epsilon}/1", RESULT)
+    page = epsilon_curve.page(store)
+    assert page.index("| 0.1 |") < page.index("| 1 |") < page.index("| ∞ |")
+
+
+def test_privbayes_page_stands_beside_the_published(tmp_path):
+    store = Store(tmp_path)
+    assert privbayes.page(store) == ""
+    store.write("privbayes/adult/D-star/privbayes/1", {"tv3": 0.2, "tv4": 0.3})
+    assert "adult D\\*, α = 3 | 0.200 / – / –" in privbayes.page(store)
