@@ -16,6 +16,7 @@ from dpmerf.codec import Axis, Batch, Codec, Variable, null_name
 from dpmerf.schema import Numeric
 
 CONTINUOUS = 2**24  # levels of a column that has no step of its own
+DEEP = 0.5  # a valley lies below this part of the lower of its two peaks
 MOST_CATEGORIES = 64  # categories that keep a bin of their own
 
 
@@ -45,11 +46,6 @@ class Fine:
     def widths(self) -> np.ndarray:
         """How many levels each cell holds."""
         return np.diff(self.edges)
-
-    @property
-    def single(self) -> np.ndarray:
-        """Which cells are one level: they decode exactly."""
-        return self.widths == 1
 
     def index(self, units: Tensor) -> Tensor:
         """(n,) numbers in [0, 1] -> (n,) cells."""
@@ -181,7 +177,7 @@ class Binning:
                 cut = np.arange(len(mass))
             elif name in grid.numeric:
                 nullable = grid.codec.schema.columns[name].nullable
-                cut = _cut_numbers(mass, grid.numeric[name].single, nullable, sigma, rows, bins)
+                cut = _cut_numbers(mass, grid.numeric[name].widths, nullable, sigma, rows, bins)
             else:
                 cut = _cut_categories(mass, sigma)
             bin_of[name] = torch.from_numpy(cut).long()
@@ -230,20 +226,23 @@ def _cut_categories(mass: np.ndarray, sigma: float) -> np.ndarray:
 
 
 def _cut_numbers(
-    mass: np.ndarray, single: np.ndarray, nullable: bool, sigma: float, rows: float, bins: int
+    mass: np.ndarray, widths: np.ndarray, nullable: bool, sigma: float, rows: float, bins: int
 ) -> np.ndarray:
-    """About `bins` bins of equal mass; heavy single values stand alone; a bin below the noise joins a neighbour."""
+    """About `bins` bins of equal mass. Heavy single values stand alone, a valley between two peaks is always a cut, and
+    a bin below the noise joins a neighbour.
+    """
     size = len(mass) - nullable
     p = mass[:size]
     clear = max(3 * sigma, 1.0)
-    alone = p > clear if size <= 2 * bins else single & (p > max(3 * sigma, rows / (2 * bins)))
+    alone = p > clear if size <= 2 * bins else (widths == 1) & (p > max(3 * sigma, rows / (2 * bins)))
     shared = max(bins - int(alone.sum()), min(8, bins), 1)
     target = max(p[~alone].sum() / shared, 4 * sigma)
+    cuts = _valleys(p, widths, alone, sigma, bins // 2)
     bin_of, current, filled, is_open = np.zeros(len(mass), np.int64), -1, 0.0, False
     for i in range(size):
         if alone[i]:
             current, is_open = current + 1, False
-        elif not is_open or filled + 0.5 * p[i] >= target:
+        elif not is_open or i in cuts or filled + 0.5 * p[i] >= target:
             current, filled, is_open = current + 1, p[i], True
         else:
             filled += p[i]
@@ -254,6 +253,29 @@ def _cut_numbers(
     if nullable:
         bin_of[-1] = bin_of[:size].max() + 1
     return bin_of
+
+
+def _valleys(mass: np.ndarray, widths: np.ndarray, alone: np.ndarray, sigma: float, most: int) -> set[int]:
+    """Where to cut: cells of least density between two peaks that both stand out of it and of the noise."""
+    cells = np.flatnonzero(~alone)
+    if len(cells) < 5:
+        return set()
+    near = np.minimum(np.arange(len(cells))[:, None] + np.arange(-1, 2), len(cells) - 1).clip(0)  # with two neighbours
+    width = widths[cells][near].sum(1)
+    density, noise = mass[cells][near].sum(1) / width, 2 * sigma * np.sqrt(3) / width
+    found: set[int] = set()
+    parts = [(0, len(cells))]
+    while parts and len(found) < most:
+        low, high = parts.pop(0)
+        left = np.maximum.accumulate(density[low:high] - noise[low:high])
+        right = np.maximum.accumulate((density[low:high] - noise[low:high])[::-1])[::-1]
+        depth = DEEP * np.minimum(left, right) - density[low:high] - noise[low:high]
+        at = int(np.argmax(depth)) if high > low else 0
+        if high - low < 5 or depth[at] <= 0:
+            continue
+        found.add(int(cells[low + at]))
+        parts += [(low, low + at), (low + at, high)]
+    return found
 
 
 def _merge_down(bin_of: np.ndarray, mass: np.ndarray, most: int) -> None:

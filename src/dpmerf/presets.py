@@ -21,7 +21,7 @@ SHARES = (0.25, 0.40, 0.35)  # of the rest: label × column (more where few pair
 MOST_CELLS = 8e6  # classes × positions²: above it no pairs are measured
 MOST_CLASSES = 16  # a label with more classes is modelled as a column among the others
 FINE_CELLS = (8, 256)  # least and most
-BINS = (4, 32)  # least and most
+BINS = (4, 20)  # least and most
 BIN_NOISE = 3.0  # an average cell of a pair table holds at least this many times its noise
 
 
@@ -69,7 +69,8 @@ def _default(schema: Schema, rows: int, noise: float, balanced: bool, unit: Unit
     positions = sum(min(grid[name].size, BINS[0]) for name in features)
     affordable = classes * positions**2 <= MOST_CELLS
     pairs = _pairs(features, rows, noise_tables, SHARES[1] + SHARES[2]) if affordable else []
-    single = max(SHARES[0], len(features) / (len(features) + len(pairs)))
+    every = len(pairs) == len(features) * (len(features) - 1) // 2 > 0
+    single = SHARES[0] if every else max(SHARES[0], len(features) / (len(features) + len(pairs)))
     pair, label_pair = (s * (1 - single) / (SHARES[1] + SHARES[2]) for s in SHARES[1:])
     if not by_label:
         pair, label_pair = pair + label_pair, 0.0

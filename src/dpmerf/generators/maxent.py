@@ -26,7 +26,8 @@ from dpmerf.progress import SILENT, Bars
 from dpmerf.recipes import Tables
 from dpmerf.release import Release
 
-CHAINS = 8_192
+CHAINS = 8_192  # of all classes together; more where classes are many and tables small
+MOST_WORK = 300_000_000  # chains of a class × positions², for those additional ones
 STEPS = 300
 RATE, LAST_RATE = 0.2, 0.05
 AVERAGED = 0.25  # the last part of the steps, whose parameters are averaged
@@ -129,9 +130,7 @@ class MaxEnt(Generator):
         return cls(release, Fitted(states=states, **{name: t[name] for name in PARAMETERS}), fine)
 
     @staticmethod
-    def fit(
-        release: Release, seed: int, *, steps: int = STEPS, bars: Bars = SILENT
-    ) -> tuple[MaxEnt, History]:
+    def fit(release: Release, seed: int, *, steps: int = STEPS, bars: Bars = SILENT) -> tuple[MaxEnt, History]:
         """Persistent contrastive divergence on the consistent targets."""
         if steps < 1:
             raise TrainError(f"steps is {steps}: write 1 or more")
@@ -139,7 +138,7 @@ class MaxEnt(Generator):
         t = consistent(noisy_tables(release))
         C = len(t.classes)
         h = (t.singles / t.classes[:, None]).clamp_min(1e-7).log()
-        walkers = Chains.independent(t.layout, h, max(CHAINS // C, 256), rng)
+        walkers = Chains.independent(t.layout, h, _chains(C, t.layout.positions), rng)
         fitted, history = _descend(t, h, walkers, steps, rng, bars)
         return MaxEnt(release, fitted, fine_shares(release, _binning(release), t)), history
 
@@ -186,6 +185,11 @@ def _descend(
         shares=(t.classes / t.classes.sum()).double(),
     )
     return fitted, history
+
+
+def _chains(classes: int, positions: int) -> int:
+    """Chains per class: enough to see a class's tables through their own sampling noise, within a bounded cost."""
+    return max(CHAINS // classes, min(CHAINS // 2, MOST_WORK // positions**2), 256)
 
 
 def _step(gap: Tensor, parameter: Tensor, ridge: Tensor, scale: Tensor, seen: Tensor) -> Tensor:
