@@ -28,7 +28,7 @@ def recommended_dim(noise_multiplier: float, rows: float, classes: int = 1) -> i
     """The even D that minimises the tight bound, within [64, 10,000] (beyond, training time buys next to nothing).
 
     >>> recommended_dim(3.731, rows=600), recommended_dim(3.731, rows=30_000, classes=2)
-    (1614, 10000)
+    (1612, 10000)
     """
     best = (math.sqrt(2 * math.pi) * rows**2 / (noise_multiplier**2 * classes)) ** (2 / 3)
     return int(min(max(best, LEAST_DIM), MOST_DIM)) // 2 * 2
