@@ -137,11 +137,11 @@ def test_bounds_hold_at_the_stated_confidence() -> None:
     """The statistics themselves: on made-up Gaussian scores with a known μ the bound is rarely above it."""
     rng = np.random.default_rng(0)
     for mu in (0.27, 2.0):
-        above, runs = 0, 400
+        above, runs = 0, 400 if FULL else 100
         for _ in range(runs):
             found = mu_bound(rng.normal(0, 1, 200), rng.normal(mu, 1, 200), 0.9)
             above += found.lower > mu
-        assert above <= 0.1 * runs
+        assert above <= 0.15 * runs
     assert mu_bound(np.zeros(50), np.ones(50)).lower == float("inf")
     assert mu_bound(np.zeros(50), np.zeros(50)).lower == 0
     assert torch.equal(tile(torch.tensor([1, 2]), 2), torch.tensor([[1, 2], [1, 2]]))
