@@ -150,7 +150,7 @@ def test_bins_never_outgrow_what_was_priced() -> None:
     grid = plan.histograms.grid(plan.codec)
     nominal = Binning.equal(grid, 2 * tables.bins).variables["a"].size
     rng = np.random.default_rng(0)
-    single = np.flatnonzero(grid.numeric["a"].single)
+    single = np.flatnonzero(grid.numeric["a"].widths == 1)
     for heavies in range(1, 2 * tables.bins):
         mass = rng.exponential(0.1, grid.numeric["a"].size)
         mass[single[1 :: len(single) // heavies][:heavies]] = 20_000 / heavies
