@@ -157,7 +157,7 @@ def bad(tmp_path: Path) -> dict[str, tuple[object, str]]:
         "object": (npz("o", x=mixed, y=y[:2]), "Python objects"),
         "dtype": (npz("s", x=np.array([["a"]]), y=y[:1]), "save numbers"),
         "complex": (npz("j", x=x * 1j, y=y), "save numbers"),
-        "flat": (npz("f", x=x.reshape(60, -1), y=y), r"shape \(60, 144\)"),
+        "flat": (npz("f", x=x.reshape(60, -1), y=y), r"shape \(n, 144\)"),
         "rgba": (npz("r", x=np.zeros((2, 9, 9, 4)), y=y[:2]), "shape"),
         "names": (npz("n", images=x, y=y), "'x' or 'x_train'"),
         "no-labels": (npz("l", x=x), "no labels"),

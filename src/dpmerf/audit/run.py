@@ -70,7 +70,7 @@ def audit(plan: Plan, minutes: float = 2.0, seed: int = 0, bars: Bars = SILENT) 
     start = time.monotonic()
     pair = neighbours(plan, seed=seed)
     with bars.task("attacking releases") as _:
-        seen = _attack_releases(pair, start + 30 * minutes)
+        seen = _attack_releases(pair, start + 20 * minutes)
     with bars.task("attacking synthetic rows") as _:
         rows, attribute = _attack_rows(pair, start + 60 * minutes, seed)
     odds = attacker_odds(plan.epsilon, plan.delta, plan.mu)

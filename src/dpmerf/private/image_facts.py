@@ -108,7 +108,7 @@ def array_facts(header: Header) -> Facts:
     if len(shape) == 4 and shape[1] in (1, 3):
         return Facts(shape[2], shape[3], shape[1], high)
     raise DataError(
-        f"the array of images has the shape {shape}. Save (n, height, width) for grey, "
+        f"the array of images has the shape (n, {', '.join(map(str, shape[1:]))}). Save (n, height, width) for grey, "
         "(n, height, width, 3) or (n, 3, height, width) for colour"
     )
 
@@ -129,7 +129,7 @@ def check_labels(shape: tuple[int, ...] | None, count: int) -> None:
     if shape is None:
         raise DataError("there are no labels: save them as the array 'y' (or 'y_train'), or say --label none")
     if shape not in ((count,), (count, 1)):
-        raise DataError(f"the array of labels has the shape {shape}; write one label for each of the {count} images")
+        raise DataError("the array of labels does not fit the images: write one label for each of them, in one axis")
 
 
 def check_folders(folders: Sequence[Path], schema: Schema) -> None:
