@@ -1,0 +1,5 @@
+"""`python -m dpmerf.cli`."""
+
+from dpmerf.cli import main
+
+main()

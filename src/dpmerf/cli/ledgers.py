@@ -1,0 +1,47 @@
+"""`dpmerf ledger show` and `dpmerf ledger init`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from dpmerf.cli.options import Epsilon, Json, Quiet, say
+from dpmerf.private.ledger import Ledger
+
+ledger_app = typer.Typer(help="Open and read ledgers of what was spent.", no_args_is_help=True)
+
+
+@ledger_app.command("show", epilog="Example: dpmerf ledger show study.ledger")
+def ledger_show(
+    file: Annotated[Path, typer.Argument(help="Ledger file.")], quiet: Quiet = False, as_json: Json = False
+) -> None:
+    """Show what was spent and what is left."""
+    found = Ledger.load(file).summary()
+    if as_json:
+        print(json.dumps(found))
+    elif not quiet:
+        table = Table(
+            "time", "purpose", "mu", "plan", title=f"{file}: limit ({found['epsilon']:g}, {found['delta']:g})"
+        )
+        for entry in found["entries"]:
+            table.add_row(entry["time"], entry["purpose"], f"{entry['mu']:.4f}", entry["plan"][:12])
+        Console().print(table)
+        print(f"Left: epsilon {found['remaining_epsilon']:.4g} at delta {found['delta']:g}.")
+
+
+@ledger_app.command("init", epilog="Example: dpmerf ledger init study.ledger --epsilon 3 --delta 1e-5")
+def ledger_init(
+    file: Annotated[Path, typer.Argument(help="Ledger file to open.")],
+    epsilon: Epsilon,
+    delta: Annotated[float, typer.Option(help="δ of the whole ledger.")],
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Open a ledger with a total budget, which releases then share."""
+    Ledger.open(file, epsilon, delta)
+    say(quiet, as_json, {"ledger": str(file)}, f"{file} allows ({epsilon:g}, {delta:g}) in total.")

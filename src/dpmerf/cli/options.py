@@ -1,0 +1,84 @@
+"""Options that several commands share, and how a command speaks."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from dpmerf.errors import DataError, SchemaError
+from dpmerf.private.image_facts import declare
+from dpmerf.schema import Schema
+
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+Epsilon = Annotated[float, typer.Option(help="Privacy budget ε, above 0.")]
+Delta = Annotated[float | None, typer.Option(help="δ; the smaller of 1e-5 and 1/(10 rows) if left out.")]
+Label = Annotated[str | None, typer.Option(help="Label column; the schema's own if left out, 'none' for unlabelled.")]
+RowsHint = Annotated[int | None, typer.Option(help="Expected number of rows: a public fact or a guess.")]
+UnitText = Annotated[str, typer.Option(help="What is protected: 'row' or 'person:COLUMN,ROWS'.")]
+Neighbours = Annotated[str, typer.Option(help="'replace' (rows public) or 'add-remove'.")]
+Preset = Annotated[str, typer.Option(help="'default', or 'paper' for the paper's kernels and generator.")]
+Balanced = Annotated[bool, typer.Option(help="Classes are known to be equally frequent: do not measure them.")]
+Seed = Annotated[int, typer.Option(help="Seed for everything but the noise.")]
+Steps = Annotated[int | None, typer.Option(help="Training steps; a good number if left out.")]
+Device = Annotated[str, typer.Option(help="PyTorch device for the paper preset's network.")]
+Images = Annotated[bool, typer.Option("--images", help="The data are pictures: .npz, or a folder of class folders.")]
+Size = Annotated[str | None, typer.Option(help="Pictures: HEIGHTxWIDTH, where the container does not state it.")]
+Channels = Annotated[int | None, typer.Option(help="Pictures: 1 (grey) or 3 (colour).")]
+Classes = Annotated[str | None, typer.Option(help="Pictures: how many classes (0, 1, …), or their names: cat,dog.")]
+PixelRange = Annotated[str | None, typer.Option(help="Pictures: LOW,HIGH; by the stored type if left out.")]
+Fast = Annotated[bool, typer.Option("--fast", help="Pictures: train for a third of the steps.")]
+LedgerFile = Annotated[Path | None, typer.Option("--ledger", help="Ledger to charge before any row is read.")]
+
+
+def say(quiet: bool, as_json: bool, found: dict[str, Any], words: str) -> None:
+    """The result: JSON for machines, words for people, nothing when quiet."""
+    if as_json:
+        print(json.dumps(found, ensure_ascii=False))
+    elif not quiet:
+        print(words)
+
+
+def labelled(schema: Schema, label: str | None) -> Schema:
+    if label is None:
+        return schema
+    return schema.with_label(None if label == "none" and "none" not in schema.columns else label)
+
+
+def pictures(
+    data: str,
+    label: str | None,
+    size: str | None,
+    channels: int | None,
+    classes: str | None,
+    pixel_range: str | None,
+    silent: bool,
+) -> Schema:
+    """The schema of pictures from flags and the container's structure; what is assumed is said."""
+    try:
+        low, high = map(float, pixel_range.split(",")) if pixel_range else (None, None)
+    except ValueError:
+        raise SchemaError(f"--pixel-range is '{pixel_range}': write LOW,HIGH, for example 0,1") from None
+    named = None if classes is None else int(classes) if classes.isdecimal() else classes.split(",")
+    found = declare(
+        data,
+        size=size,
+        channels=channels,
+        classes=named,
+        pixel_range=None if low is None or high is None else (low, high),
+        labelled=label != "none",
+    )
+    for note in () if silent else found.notes:
+        print(f"note: {note}", file=sys.stderr)
+    return found.schema
+
+
+def guard(path: Path, action: Any) -> Any:
+    try:
+        return action()
+    except OSError as problem:
+        raise DataError(f"cannot write {path}: {problem.strerror}") from None
