@@ -5,16 +5,18 @@ import io
 import subprocess
 import sys
 import warnings
+from pathlib import Path
 from unittest import mock
 
 from dpmerf.cli import main
 
 
-def dpmerf(*arguments: object) -> subprocess.CompletedProcess[str]:
-    """Run `dpmerf ARGUMENTS` and collect what it prints and how it ends."""
+def dpmerf(*arguments: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """Run `dpmerf ARGUMENTS` (in the folder `cwd`) and collect what it prints and how it ends."""
     words = ["dpmerf", *map(str, arguments)]
     out, err, code = io.StringIO(), io.StringIO(), 0
     with (
+        contextlib.chdir(cwd or Path.cwd()),
         contextlib.redirect_stdout(out),
         contextlib.redirect_stderr(err),
         mock.patch.object(sys, "argv", words),

@@ -1,39 +1,17 @@
 """The command line as a user meets it: the good way through, and every wrong turn with one clear line."""
 
-import contextlib
-import io
 import json
 import subprocess
 import sys
-import warnings
 from pathlib import Path
-from unittest import mock
 
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
+
+from command import dpmerf
 from conftest import MIXED, mixed_rows
-
-from dpmerf.cli import main
-
-
-def dpmerf(*arguments: object, cwd: Path | None = None) -> subprocess.CompletedProcess:
-    """The command's own entry point, in this process: a new one would spend its time on imports."""
-    words = ["dpmerf", *map(str, arguments)]
-    out, err, code = io.StringIO(), io.StringIO(), 0
-    with (
-        contextlib.chdir(cwd or Path.cwd()),
-        contextlib.redirect_stdout(out),
-        contextlib.redirect_stderr(err),
-        mock.patch.object(sys, "argv", words),
-        warnings.catch_warnings(),
-    ):
-        try:
-            main()
-        except SystemExit as end:
-            code = end.code if isinstance(end.code, int) else 0
-    return subprocess.CompletedProcess(words, code, out.getvalue(), err.getvalue())
 
 
 def good(*arguments: object, cwd: Path | None = None) -> str:
@@ -57,10 +35,14 @@ def test_step_by_step(place: Path) -> None:
     good("schema", "draft", "data.csv", "-o", "draft.toml", cwd=place)
     assert dpmerf("schema", "check", "draft.toml", cwd=place).returncode == 2
     assert json.loads(good("schema", "check", "schema.toml", "--data", "data.csv", "--json", cwd=place))["columns"] == 6
-    price = json.loads(good("plan", "schema.toml", "--epsilon", 1, "--rows", 2000, "-o", "plan.json", "--json", cwd=place))
+    price = json.loads(
+        good("plan", "schema.toml", "--epsilon", 1, "--rows", 2000, "-o", "plan.json", "--json", cwd=place)
+    )
     assert {"epsilon", "delta", "mu", "noise_multiplier", "diameter", "coordinates", "bytes", "shares"} <= price.keys()
     assert sum(price["shares"].values()) == pytest.approx(1)
-    good("release", "data.csv", "--plan", "plan.json", "--ledger", "study.ledger", "-o", "release", "--quiet", cwd=place)
+    good(
+        "release", "data.csv", "--plan", "plan.json", "--ledger", "study.ledger", "-o", "release", "--quiet", cwd=place
+    )
     assert json.loads(good("verify", "release", "--json", cwd=place))["valid"] is True
     assert "whole" in good("verify", "release", cwd=place)
     spent = json.loads(good("ledger", "show", "study.ledger", "--json", cwd=place))
@@ -138,7 +120,9 @@ def test_any_cell_is_taken_and_none_is_told(place: Path) -> None:
     odd = ["NaN", "inf", "-inf", "😀", secret * 900_000, "", "1e999", "'; DROP TABLE", "\x00", f"99{secret}"]
     cells = {name: odd for name in ("age", "dose", "ward", "seen", "ill")}
     pq.write_table(pa.table(cells), place / "odd.parquet")
-    pyarrow.csv.write_csv(pa.table({n: [c.replace("\x00", "") for c in v] for n, v in cells.items()}), place / "odd.csv")
+    pyarrow.csv.write_csv(
+        pa.table({n: [c.replace("\x00", "") for c in v] for n, v in cells.items()}), place / "odd.csv"
+    )
     for file in ("odd.parquet", "odd.csv"):
         done = dpmerf(
             "synth", file, "--schema", "schema.toml", "--epsilon", 1, "--steps", 5, "-o", f"out-{file}", cwd=place
