@@ -1,6 +1,7 @@
 """Holes that a review of the core found, each closed and kept closed."""
 
 import datetime as dt
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ import torch
 from dpmerf import cells
 from dpmerf.budget import Unit
 from dpmerf.codec import Batch, Codec
-from dpmerf.errors import LedgerError
+from dpmerf.errors import DataError, LedgerError
 from dpmerf.features.algebra import of
 from dpmerf.features.dense import Dense
 from dpmerf.grid import Binning
@@ -22,9 +23,10 @@ from dpmerf.presets import make_plan
 from dpmerf.private.contribute import bounded
 from dpmerf.private.ledger import Ledger
 from dpmerf.private.measure import measure
-from dpmerf.private.rows import open_rows
+from dpmerf.private.rows import Rows, open_rows
 from dpmerf.recipes import Tables
 from dpmerf.schema import Schema
+from privacy.variants import VARIANTS
 
 SCHEMA = Schema.parse(
     """
@@ -178,3 +180,22 @@ def test_one_ledger_counts_for_one_unit(tmp_path: Path) -> None:
     with pytest.raises(LedgerError, match="another unit of privacy"):
         measure(table, make_plan(SCHEMA, 1.0, 1e-5, rows=2, unit=Unit(neighbours="add-remove")), ledger=ledger)
     assert len(ledger.entries()) == 2
+
+
+def test_rows_that_appear_between_two_readings_are_refused() -> None:
+    """The cap on a person's rows is chosen in a first reading: a table that grew since would pass it by."""
+    plan = VARIANTS["person"](1.0)
+    first = pa.table({"x": [0.1, 0.2], "t": [1, 2], "y": [True, False], "who": ["a", "b"]})
+    more = pa.concat_tables([first] + [first.slice(0, 1)] * 50)
+
+    class Growing(Rows):
+        fields = {name: None for name in first.column_names}  # noqa: RUF012
+        stored_count = None
+        readings = 0
+
+        def batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
+            self.readings += 1
+            yield from (first if self.readings == 1 else more).select(columns).to_batches()
+
+    with pytest.raises(DataError, match="changed while it was read"):
+        measure(Growing(), plan)

@@ -15,6 +15,7 @@ import pyarrow as pa
 import torch
 from torch import Tensor
 
+from dpmerf.errors import DataError
 from dpmerf.features.algebra import FeatureMap
 from dpmerf.plan import Plan
 from dpmerf.private.contribute import Sums
@@ -32,9 +33,11 @@ def sum_locally(rows: Rows, plan: Plan, phi: FeatureMap, view: View, bars: Bars,
     """Σφ over all rows, and their number. As many workers as PyTorch has threads (OMP_NUM_THREADS says how many)."""
     workers = max(1, min(torch.get_num_threads(), MOST_BYTES // (8 * phi.dim)))
     chosen = _choose(rows, plan, bars, what, workers) if plan.unit.person is not None else None
+    read: list[int] = []  # rows of each batch
 
     def adder(sums: Sums) -> Callable[[pa.RecordBatch], None]:
         def add(table: pa.RecordBatch) -> None:
+            read.append(table.num_rows)
             batch = plan.codec.encode(table)
             if chosen is not None:
                 batch = batch.rows(chosen.take(tags(table.column(plan.unit.person), batch, chosen.key)))
@@ -45,6 +48,8 @@ def sum_locally(rows: Rows, plan: Plan, phi: FeatureMap, view: View, bars: Bars,
     parts = [Sums(phi) for _ in range(workers)]
     with _bar(rows, plan, bars, what) as advance:
         spread(rows.batches(columns_of(plan)), [adder(sums) for sums in parts], lambda table: advance(table.num_rows))
+    if chosen is not None and sum(read) != chosen.seen:  # rows that the cap never saw would count in full
+        raise DataError("the data changed while it was read: release a copy that nobody writes to")
     whole = parts[0]
     for part in parts[1:]:
         whole.merge(part.total(), part.rows)

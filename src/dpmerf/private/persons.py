@@ -66,6 +66,7 @@ class PersonCap:
         self._kept = _NOBODY
         self._waiting: list[Tags] = []
         self._held = 0
+        self._seen = 0
         self._crowded = np.empty(0, np.uint64), np.empty(0, np.uint64)  # persons who had more than k rows
         self._lock = threading.Lock()
 
@@ -73,6 +74,7 @@ class PersonCap:
         with self._lock:
             self._waiting.append(seen)
             self._held += len(seen)
+            self._seen += len(seen)
             if self._held > max(_HELD, len(self._kept)):
                 self._prune()
 
@@ -84,7 +86,7 @@ class PersonCap:
             ends = np.flatnonzero(last)
             crowded = self._kept.rows(ends)
             known = _find(*self._crowded, crowded.high, crowded.low) >= 0
-            return Chosen(self._kept, ends[known], self.key)
+            return Chosen(self._kept, ends[known], self.key, self._seen)
 
     def _prune(self) -> None:
         together = _join([self._kept, *self._waiting])
@@ -104,9 +106,10 @@ class PersonCap:
 class Chosen:
     """Second pass: take each kept row once."""
 
-    def __init__(self, kept: Tags, ends: np.ndarray, key: bytes) -> None:
+    def __init__(self, kept: Tags, ends: np.ndarray, key: bytes, seen: int) -> None:
         """`ends`: positions, in sorted `kept`, of the last kept row of every person who had more than k."""
         self.key = key
+        self.seen = seen  # rows of the first pass, all persons together
         self._last = kept.rows(ends)
         # equal rows share a rank: as many of the last rank are taken as were kept
         same = np.r_[
