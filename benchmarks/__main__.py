@@ -22,7 +22,12 @@ def main(arguments: list[str] | None = None) -> int:
     run.add_argument("--quick", action="store_true", help="few rows and steps, within ten minutes; stored apart")
     run.add_argument("--data-dir", type=Path, help="where the data sets are (else DPMERF_DATA, ../shared/data)")
     run.add_argument("--runs", type=int, default=1, help="repetitions with other seeds (the paper: 5)")
-    run.add_argument("--only", action="append", default=[], help="only cells whose name contains this; repeatable")
+    run.add_argument(
+        "--only",
+        action="append",
+        default=[],
+        help="only cells named so (A,B: one of these); repeatable",
+    )
     run.add_argument("--redo", action="store_true", help="compute again what is stored")
     options = parser.parse_args(arguments)
     known = experiments()

@@ -24,10 +24,10 @@ class Run:
     data_dir: Path | None  # what --data-dir said; `benchmarks.data` looks further
     quick: bool = False
     runs: int = 1  # repetitions, each with its own seed
-    only: tuple[str, ...] = ()  # keep the cells whose key contains all of these
+    only: tuple[str, ...] = ()  # keep the cells whose key contains all of these; "a,b" means a or b
 
     def wants(self, key: str) -> bool:
-        return all(part in key for part in self.only)
+        return all(any(part in key for part in parts.split(",")) for parts in self.only)
 
 
 @final

@@ -14,7 +14,7 @@ from benchmarks import data, origins, pages, paper, protocols
 from benchmarks.__main__ import main
 from benchmarks.methods import METHODS, Task
 from benchmarks.noiseless import Noiseless
-from benchmarks.registry import FOLDER, experiments
+from benchmarks.registry import FOLDER, Run, experiments
 from benchmarks.store import Store
 
 from dpmerf.errors import ArtefactError
@@ -71,6 +71,12 @@ def test_a_stored_cell_is_not_computed_again_but_a_failed_one_is(tmp_path):
     assert store.cell("a/b", lambda: {"x": 2}) == {"x": 1}
     assert Store(tmp_path, redo=True).cell("a/b", lambda: {"x": 2}) == {"x": 2}
     assert list(store.cells("a")) == [(("b",), {"x": 2})]
+
+
+def test_only_chooses_cells(tmp_path):
+    this = Run(Store(tmp_path), None, only=("/honest/", "/paper/,/real/"))
+    assert this.wants("/table1/honest/adult/real/1/") and this.wants("/table1/honest/adult/paper/1/")
+    assert not this.wants("/table1/honest/adult/default/1/") and not this.wants("/table1/paper/adult/real/1/")
 
 
 def test_missing_data_says_where_to_get_it(tmp_path):
