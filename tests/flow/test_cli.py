@@ -47,7 +47,7 @@ def test_step_by_step(place: Path) -> None:
     assert "whole" in good("verify", "release", cwd=place)
     spent = json.loads(good("ledger", "show", "study.ledger", "--json", cwd=place))
     assert len(spent["entries"]) == 1 and spent["remaining_epsilon"] < 1e-3
-    refused = dpmerf("release", "data.csv", "--plan", "plan.json", "--ledger", "study.ledger", "-o", "again", cwd=place)
+    refused = dpmerf(*once, "-o", "again", cwd=place)
     assert refused.returncode == 2 and not (place / "again").exists()
     good("train", "release", "-o", "model", "--seed", 7, "--steps", 30, cwd=place)
     good("sample", "model", "-n", 100, "--given", "ill=yes", "--seed", 1, "-o", "a.csv", cwd=place)

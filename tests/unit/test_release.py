@@ -7,7 +7,6 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 import torch
-from fixed_noise import FixedNoise
 
 from dpmerf.budget import Unit
 from dpmerf.errors import ArtefactError, DataError
@@ -16,6 +15,7 @@ from dpmerf.presets import make_plan
 from dpmerf.private.measure import measure
 from dpmerf.release import DOCUMENT, TENSORS, Release
 from dpmerf.schema import Schema
+from fixed_noise import FixedNoise
 
 
 @pytest.fixture(scope="module", params=["default", "paper"])

@@ -4,9 +4,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from conftest import mixed_rows
 
 import dpmerf
+from conftest import mixed_rows
 from dpmerf.errors import ArtefactError, DpmerfError, TrainError
 from dpmerf.model import Model
 from dpmerf.presets import make_plan
@@ -51,8 +51,10 @@ def test_every_variant_gives_legal_rows(mixed_schema: Schema, table: pa.Table, v
     rows = model.sample(1_000)
     assert rows.column_names == names and rows.num_rows == 1_000
     codec = model.release.codec
-    assert codec.decode(codec.encode(rows)).select([n for n in names if n != "key"]).equals(
-        rows.select([n for n in names if n != "key"])
+    assert (
+        codec.decode(codec.encode(rows))
+        .select([n for n in names if n != "key"])
+        .equals(rows.select([n for n in names if n != "key"]))
     )  # every cell is a declared one
     if balanced:
         assert np.allclose(np.unique(rows["ward"].to_numpy(), return_counts=True)[1][:3], 250, atol=90)
