@@ -40,9 +40,8 @@ def test_step_by_step(place: Path) -> None:
     )
     assert {"epsilon", "delta", "mu", "noise_multiplier", "diameter", "coordinates", "bytes", "shares"} <= price.keys()
     assert sum(price["shares"].values()) == pytest.approx(1)
-    good(
-        "release", "data.csv", "--plan", "plan.json", "--ledger", "study.ledger", "-o", "release", "--quiet", cwd=place
-    )
+    once = ("release", "data.csv", "--plan", "plan.json", "--ledger", "study.ledger")
+    good(*once, "-o", "release", "--quiet", cwd=place)
     assert json.loads(good("verify", "release", "--json", cwd=place))["valid"] is True
     assert "whole" in good("verify", "release", cwd=place)
     spent = json.loads(good("ledger", "show", "study.ledger", "--json", cwd=place))
