@@ -80,7 +80,7 @@ class Network(Generator):
         latent = torch.randn(n, LATENT, generator=rng)
         numbers, tables = self._heads(self._body(_inputs(latent, labels, classes).to(device)))
         codes = {
-            v.name: torch.multinomial(p.cpu(), 1, generator=rng).flatten()
+            v.name: _drawn(p.cpu(), rng)
             for v, p in zip(self._recipe.onehots(codec), tables, strict=True)
         }
         if label is not None and label.name == self._release.plan.schema.label:
@@ -260,6 +260,13 @@ def heads(out: Tensor, numeric: int, discrete: tuple[Variable, ...]) -> tuple[Te
     """(n, d) -> numbers in [0, 1] and one row of probabilities per discrete variable."""
     parts = out[:, numeric:].split([v.size for v in discrete], dim=1) if discrete else []
     return torch.sigmoid(out[:, :numeric]), [torch.softmax(p, dim=1) for p in parts]
+
+
+def _drawn(probabilities: Tensor, rng: torch.Generator) -> Tensor:
+    """(n, K) probabilities -> (n,) one of K each, by one uniform number a row."""
+    ladder = probabilities.cumsum(dim=1)
+    height = torch.rand(len(ladder), 1, generator=rng, dtype=ladder.dtype) * ladder[:, -1:]
+    return (ladder <= height).sum(dim=1).clamp(max=ladder.shape[1] - 1)
 
 
 def _inputs(latent: Tensor, labels: Tensor, classes: int) -> Tensor:

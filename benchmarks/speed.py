@@ -1,0 +1,280 @@
+"""Speed: the release and the training step against what the machine can do, their growth, memory, sampling, Spark.
+
+Every ratio is of figures from one run. CPU seconds are compared, since other programs may share the machine; wall
+times are stored beside them.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import torch
+from torch import Tensor, nn
+
+from benchmarks import speed_data
+from benchmarks.registry import Experiment, Run
+from benchmarks.speed_page import page
+from dpmerf.features.circle import mean_cos_sin
+from dpmerf.plan import Plan
+from dpmerf.presets import make_plan
+from dpmerf.private.local import sum_locally
+from dpmerf.private.measure import _view
+from dpmerf.private.rows import open_rows
+from dpmerf.progress import SILENT
+from dpmerf.release import Release
+
+Json = dict[str, Any]
+LIMIT_ROWS = (32, 64, 128, 256)  # rows at a time, of which the fastest counts as the limit
+STEPS = {
+    "500 × 784, D 10,000, 10 classes": (500, 784, 10_000, 10),
+    "1000 × 100, D 2,000, 2 classes": (1000, 100, 2000, 2),
+}
+CHILD = """
+import json, resource, sys, time
+sys.path[:0] = [{root!r}, {tests!r}]
+from benchmarks import speed
+start, cpu = time.perf_counter(), time.process_time()
+found = getattr(speed, {name!r})(*{arguments!r})
+peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+spent = {{"wall": time.perf_counter() - start, "cpu": time.process_time() - cpu}}
+print(json.dumps({{**found, "peak_mb": round(peak), **spent}}))
+"""
+
+
+def run(this: Run) -> None:
+    scale = 10 if this.quick else 1
+    cells: dict[str, Callable[[], Json]] = {}
+    for dim, rows in ((1_000, 200_000 // scale), (10_000, 30_000 // scale)):
+        cells[f"release/{dim}"] = lambda d=dim, n=rows: release_against_limit(d, n)
+    cells["release/default"] = lambda: release_default(300_000 // scale)
+    for shape in STEPS:
+        cells[f"step/{'-'.join(map(str, shape))}"] = lambda s=shape: step(*s)
+    for what, values in {
+        "rows": (10_000, 30_000, 100_000, 300_000),
+        "columns": (5, 10, 20, 40, 80),
+        "D": (250, 1_000, 4_000, 16_000),
+        "classes": (2, 10, 50, 250),
+    }.items():
+        for value in values:
+            cells[f"growth/{what}/{value}"] = lambda w=what, v=value: growth(w, v, scale)
+    for millions in (1, 20):
+        n = millions * 1_000_000 // (20 if this.quick else 1)
+        cells[f"memory/{millions}"] = lambda n=n: in_child("release_many", n)
+    for rows in (1_000_000 // scale, 10_000_000 // scale):
+        cells[f"sampling/{rows}"] = lambda n=rows: in_child("sample_many", n)
+    cells["spark"] = lambda: in_child("spark_against_local", 200_000 // scale)
+    for key, make in cells.items():
+        if this.wants(f"/speed/{key}/"):
+            this.store.cell(f"speed/{key}", make)
+
+
+def cpu(action: Callable[[], object]) -> tuple[float, float]:
+    """CPU and wall seconds."""
+    start, wall = time.process_time(), time.perf_counter()
+    action()
+    return time.process_time() - start, time.perf_counter() - wall
+
+
+def limit(numbers: Tensor, dim: int, repeats: int = 3) -> float:
+    """CPU seconds per row of a bare matrix product, cosine and sine in float64, into buffers, at the best chunk."""
+    weights = torch.randn(numbers.shape[1], dim // 2, dtype=torch.float64)
+    best = math.inf
+    for rows in LIMIT_ROWS:
+        chunk = numbers[:rows].contiguous()
+        angles = torch.empty(rows, dim // 2, dtype=torch.float64)
+        out = torch.empty_like(angles)
+
+        def once(x: Tensor = chunk, a: Tensor = angles, o: Tensor = out) -> None:
+            torch.mm(x, weights, out=a)
+            torch.cos(a, out=o)
+            torch.sin(a, out=o)
+
+        times = max(1, 4_000_000 // (rows * dim))
+        for _ in range(repeats):
+            best = min(best, cpu(lambda f=once, k=times: [f() for _ in range(k)])[0] / (times * rows))
+    return best
+
+
+def summed(data: Any, plan: Plan) -> tuple[float, float]:
+    """CPU and wall seconds of the sums of a plan's first stage."""
+    source, stage = open_rows(data), plan.stages[0]
+    release = Release(plan, {}, None, "none", None)
+    phi, view = release.feature_map(stage), _view(release, stage)
+    return cpu(lambda: sum_locally(source, plan, phi, view, SILENT, ""))
+
+
+def release_against_limit(dim: int, rows: int) -> Json:
+    """One thread each, turn by turn; medians."""
+    torch.set_num_threads(1)
+    declared = speed_data.schema()
+    plan = speed_data.embedding_plan(declared, dim, rows)
+    with tempfile.TemporaryDirectory() as place:
+        file = speed_data.write(Path(place) / "rows.parquet", rows)
+        numbers = plan.codec.encode(speed_data.table(1_000, 0)).numbers
+        summed(speed_data.table(2_000, 0), plan)  # tables and caches are warm
+        found: dict[str, list[float]] = {"limit": [], "release": [], "release_wall": [], "reading": []}
+        for _ in range(5):
+            found["limit"].append(limit(numbers, dim))
+            spent, wall = summed(file, plan)
+            found["release"].append(spent / rows)
+            found["release_wall"].append(wall / rows)
+            reading = cpu(lambda: [b for b in pq.ParquetFile(file).iter_batches(16_384)])[0]
+            found["reading"].append(reading / rows)
+    middle = {name: statistics.median(values) for name, values in found.items()}
+    ratio = statistics.median(a / b for a, b in zip(found["limit"], found["release"], strict=True))
+    return {"dim": dim, "rows": rows, "columns": 20, "seconds_per_row": middle, "share_of_limit": ratio}
+
+
+def release_default(rows: int) -> Json:
+    """The default preset's two passes against reading the same file twice."""
+    torch.set_num_threads(1)
+    from dpmerf.private.measure import measure
+    from fixed_noise import FixedNoise  # type: ignore[import-not-found]  # of the tests: no privacy
+
+    plan = make_plan(speed_data.schema(), 1.0, 1e-5, rows=rows)
+    with tempfile.TemporaryDirectory() as place:
+        file = speed_data.write(Path(place) / "rows.parquet", rows)
+        reading = min(cpu(lambda: [b for b in pq.ParquetFile(file).iter_batches(16_384)])[0] for _ in range(3))
+        spent, wall = cpu(lambda: measure(file, plan, noise=FixedNoise()))
+    return {"rows": rows, "coordinates": plan.coordinates, "reading": reading, "release": spent, "release_wall": wall}
+
+
+def growth(what: str, value: int, scale: int) -> Json:
+    """CPU seconds per row with everything but one thing fixed: 20 columns, D = 1,000, 12 classes, 30,000 rows."""
+    torch.set_num_threads(1)
+    at = {"rows": 30_000, "columns": 20, "D": 1_000, "classes": 12} | {what: value}
+    rows = max(1_000, at["rows"] // scale)
+    table = speed_data.table(rows, 0, at["columns"], at["classes"])
+    plan = speed_data.embedding_plan(speed_data.schema(at["columns"], at["classes"]), at["D"], rows)
+    summed(table.slice(0, 1_000), plan)
+    release = min(summed(table, plan)[0] for _ in range(2)) / rows
+    batch, columns, dim, classes = 500, at["columns"], at["D"], at["classes"]
+    per = max(1, batch // classes)
+    training = step(per * classes, columns, dim, classes, straightforward=False)
+    return {"what": what, "value": value, "release": release, "step": training["ours"], "step_limit": training["limit"]}
+
+
+def step(batch: int, columns: int, dim: int, classes: int, straightforward: bool = True) -> Json:
+    """Loss and gradient of one training step (the embedding; the network before it costs its own products)."""
+    torch.set_num_threads(1)
+    rng = torch.Generator().manual_seed(0)
+    frequencies = torch.randn(columns, dim // 2, generator=rng)
+    x = torch.rand(batch, columns, generator=rng).requires_grad_()
+    target = torch.randn(classes, dim, generator=rng) * 0.01
+    labels = torch.arange(classes).repeat_interleave(batch // classes)
+    angles, cosines, sines = (torch.empty(batch, dim // 2) for _ in range(3))
+    back = torch.empty(batch, columns)
+
+    @torch.no_grad()
+    def bare() -> None:  # both products, one cosine, one sine
+        torch.mm(x, frequencies, out=angles)
+        torch.cos(angles, out=cosines)
+        torch.sin(angles, out=sines)
+        torch.mm(angles, frequencies.T, out=back)
+
+    def ours() -> None:
+        x.grad = None
+        (mean_cos_sin(x @ frequencies, classes) - target).square().sum().backward()
+
+    def outer() -> None:  # the n × D × C form
+        x.grad = None
+        turned = x @ frequencies
+        waves = torch.cat([turned.cos(), turned.sin()], dim=1) / math.sqrt(dim // 2)
+        onehot = nn.functional.one_hot(labels, classes).float()
+        means = torch.einsum("nd,nc->ndc", waves, onehot).sum(dim=0).T / (batch // classes)
+        (means - target).square().sum().backward()
+
+    ways = {"limit": bare, "ours": ours} | ({"outer": outer} if straightforward else {})
+    found: dict[str, list[float]] = {name: [] for name in ways}
+    for _ in range(7):
+        for name, way in ways.items():
+            found[name].append(cpu(way)[0])
+    return {name: min(values) for name, values in found.items()}
+
+
+def in_child(name: str, *arguments: object) -> Json:
+    """Run in a fresh process, whose peak memory is then its own."""
+    root = Path(__file__).parents[1]
+    code = CHILD.format(root=str(root), tests=str(root / "tests"), name=name, arguments=arguments)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(done.stderr[-1500:])
+    found: Json = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def release_many(rows: int) -> Json:
+    """The default preset over a folder of files, both passes."""
+    from dpmerf.private.measure import measure
+    from fixed_noise import FixedNoise
+
+    with tempfile.TemporaryDirectory() as place:
+        file = speed_data.write(Path(place) / "part.parquet", min(rows, 500_000))
+        data = speed_data.folder(Path(place) / "many", file, max(1, rows // 500_000))
+        made = measure(data, make_plan(speed_data.schema(), 1.0, 1e-5, rows=1_000_000), noise=FixedNoise())
+    return {"rows": made.rows}
+
+
+def sample_many(rows: int) -> Json:
+    """A paper network, hardly trained, writes Parquet."""
+    from dpmerf import tables
+    from dpmerf.private.measure import measure
+    from dpmerf.train import train
+    from fixed_noise import FixedNoise
+
+    plan = make_plan(speed_data.schema(), 1.0, 1e-5, rows=20_000, preset="paper")
+    model = train(measure(speed_data.table(20_000, 0), plan, noise=FixedNoise()), steps=5)
+    with tempfile.TemporaryDirectory() as place:
+        spent, wall = cpu(
+            lambda: tables.write(model.stream(rows), Path(place) / "rows.parquet", model.release.guarantee(), rows)
+        )
+        size = (Path(place) / "rows.parquet").stat().st_size
+    print(f"{rows:,} rows, {rows / wall:,.0f} rows/s", file=sys.stderr)
+    return {"rows": rows, "rows_per_second": rows / wall, "rows_per_cpu_second": rows / spent, "bytes": size}
+
+
+def spark_against_local(rows: int) -> Json:
+    """The same file, one embedding of D = 1,000; then the same with persons capped, which shuffles."""
+    from dataclasses import replace
+
+    from dpmerf.budget import Unit
+    from dpmerf.private.spark import open_spark, sum_on_spark
+
+    declared = speed_data.schema()
+    plan = speed_data.embedding_plan(declared, 1_000, rows)
+    found: Json = {"rows": rows}
+    with tempfile.TemporaryDirectory() as place:
+        file = speed_data.write(Path(place) / "rows.parquet", rows)
+        table = open_spark(str(file), "local[2]")
+        table.frame = table.frame.repartition(4).cache()
+        table.frame.count()
+        for name, unit in (("", Unit()), ("_capped", Unit("c15", 5))):
+            priced = replace(plan, unit=unit)
+            release = Release(priced, {}, None, "none", None)
+            phi, view = release.feature_map(plan.stages[0]), _view(release, plan.stages[0])
+            sum_on_spark(table, priced, phi, view, SILENT, "")  # workers are up
+            here: list[Tensor] = []
+            found[f"spark{name}"] = cpu(lambda u=priced, p=phi, v=view: sum_on_spark(table, u, p, v, SILENT, ""))[1]
+            found[f"local{name}"] = cpu(
+                lambda u=priced, p=phi, v=view, h=here: h.append(sum_locally(open_rows(file), u, p, v, SILENT, "")[0])
+            )[1]
+    return found
+
+
+EXPERIMENT = Experiment(
+    "speed",
+    "Release and training step against the machine's limit; growth, memory, sampling, Spark against local",
+    "about 30 CPU minutes; --quick 4 minutes",
+    run,
+    page,
+)

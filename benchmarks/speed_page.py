@@ -1,0 +1,106 @@
+"""The page of the speed experiment: tables, and one figure of how the costs grow."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from benchmarks.pages import table
+from benchmarks.store import Store
+
+GROWS = ("rows", "columns", "D", "classes")
+
+
+def page(store: Store) -> str:
+    parts = [_release(store), _steps(store), _memory(store), _spark(store), _growth(store)]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _cells(store: Store, prefix: str) -> dict[str, Any]:
+    return {"/".join(key): cell for key, cell in store.cells(f"speed/{prefix}") if "error" not in cell}
+
+
+def _release(store: Store) -> str:
+    rows = []
+    for cell in sorted(_cells(store, "release").values(), key=lambda c: c.get("dim", 0)):
+        if "dim" in cell:
+            s = {name: f"{1e6 * value:.2f}" for name, value in cell["seconds_per_row"].items()}
+            share = f"**{cell['share_of_limit']:.0%}**"
+            rows.append([f"{cell['dim']:,}", f"{cell['rows']:,}", s["reading"], s["limit"], s["release"], share])
+    header = ["D", "rows", "reading Parquet", "limit", "release", "of the limit"]
+    words = "Release of 20 mixed columns, CPU µs a row, one thread; limit = float64 matrix product + cos + sin.\n\n"
+    text = words + table(header, rows) if rows else ""
+    default = store.read("speed/release/default")
+    if default and "error" not in default:
+        per = 1e6 / default["rows"]
+        text += (
+            f"\n\nThe default preset (two passes, {default['coordinates']:,} coordinates): "
+            f"{default['release'] * per:.2f} CPU µs a row, noise included; reading the file once: "
+            f"{default['reading'] * per:.2f}."
+        )
+    return text
+
+
+def _steps(store: Store) -> str:
+    rows = []
+    for name, cell in _cells(store, "step").items():
+        limit, ours, outer = (1e3 * cell[k] for k in ("limit", "ours", "outer"))
+        times = [f"{limit:.1f}", f"{ours:.1f}", f"{outer:.1f}", f"**{ours / limit:.2f}**", f"**{outer / ours:.1f}**"]
+        batch, columns, dim, classes = (f"{int(part):,}" for part in name.split("-"))
+        rows.append([f"{batch} × {columns}, D {dim}, {classes} classes", *times])
+    header = ["batch", "limit, ms", "ours, ms", "n×D×C form, ms", "ours ÷ limit", "n×D×C ÷ ours"]
+    return "Training: loss and gradient of the embedding, CPU time.\n\n" + table(header, rows) if rows else ""
+
+
+def _memory(store: Store) -> str:
+    rows = []
+    for what in ("memory", "sampling"):
+        for cell in sorted(_cells(store, what).values(), key=lambda c: c["rows"]):
+            speed = cell.get("rows_per_second") or cell["rows"] / cell["wall"]
+            name = "release (default)" if what == "memory" else "sampling to Parquet"
+            rows.append([name, f"{cell['rows']:,}", f"{cell['peak_mb']:,}", f"{speed:,.0f}", f"{cell['cpu']:.0f}"])
+    header = ["what", "rows", "peak memory, MB", "rows/s (wall, shared machine)", "CPU s"]
+    return "Memory, each in a process of its own.\n\n" + table(header, rows) if rows else ""
+
+
+def _spark(store: Store) -> str:
+    cell = store.read("speed/spark")
+    if not cell or "error" in cell:
+        return ""
+    rows = [
+        [name, f"{cell[f'local{key}']:.1f}", f"{cell[f'spark{key}']:.1f}"]
+        for name, key in (("every row its own unit", ""), ("persons capped at 5 rows (a shuffle)", "_capped"))
+    ]
+    words = f"{cell['rows']:,} rows, D = 1,000, wall seconds on the same two cores, workers already up.\n\n"
+    return words + table(["", "local", "Spark local[2]"], rows)
+
+
+def _growth(store: Store) -> str:
+    cells = list(_cells(store, "growth").values())
+    if not cells:
+        return ""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(2, len(GROWS), figsize=(13, 5.5), sharey="row")
+    for what, (top, bottom) in zip(GROWS, axes.T, strict=True):
+        points = sorted((c for c in cells if c["what"] == what), key=lambda c: c["value"])
+        values = [p["value"] for p in points]
+        top.loglog(values, [1e6 * p["release"] for p in points], "o-", color="#0b6e99", label="release")
+        bottom.loglog(values, [1e3 * p["step"] for p in points], "o-", color="#b3541e", label="training step")
+        bottom.loglog(values, [1e3 * p["step_limit"] for p in points], ":", color="#555555", label="its limit")
+        bottom.set_xlabel(what)
+    axes[0, 0].set_ylabel("release, CPU µs a row")
+    axes[1, 0].set_ylabel("training step, CPU ms")
+    axes[1, 0].legend(frameon=False)
+    for axis in axes.flat:
+        axis.spines[["top", "right"]].set_visible(False)
+        axis.grid(alpha=0.25)
+    figure.tight_layout()
+    target = store.folder / "speed" / "growth.svg"
+    pyplot.rcParams["svg.hashsalt"] = "dpmerf"
+    figure.savefig(target, metadata={"Date": None})
+    figure.savefig(target.with_suffix(".png"), dpi=110)
+    pyplot.close(figure)
+    return "![Growth of the release and of the training step](results/speed/growth.svg)"
