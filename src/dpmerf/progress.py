@@ -28,7 +28,9 @@ class Bars:
         if counted:
             columns += [TextColumn(f"{{task.completed:,.0f}} {counted}"), TextColumn("{task.fields[rate]}")]
         columns.append(TimeElapsedColumn())
-        bar = Progress(*columns, console=Console(stderr=True), transient=True, disable=not self._shown)
+        console = Console(stderr=True)
+        hidden = not self._shown or not console.is_terminal  # a log file wants no bar
+        bar = Progress(*columns, console=console, transient=True, disable=hidden)
         with bar:
             task = bar.add_task(what, total=total, rate="")
 
