@@ -36,7 +36,7 @@ class Sums:
             cells: torch.zeros(math.prod(v.size for v in cells), dtype=torch.int64) for cells in _counted(phi)
         }
         self._dense = {i: torch.zeros(b.size, b.width, dtype=torch.int64) for i, b in enumerate(phi.blocks) if b.dense}
-        self._merged = torch.zeros(phi.dim, dtype=torch.int64)
+        self._merged: Tensor | None = None  # partial sums made elsewhere, if there are any: they can be large
 
     @property
     def rows(self) -> int:
@@ -59,7 +59,7 @@ class Sums:
     def merge(self, other: Tensor, rows: int) -> None:
         """Add partial sums (dim,) over so many rows of the same map, made elsewhere."""
         self._count(rows)
-        self._merged += other
+        self._merged = other.clone() if self._merged is None else self._merged.add_(other)
 
     def total(self) -> Tensor:
         """(dim,) int64."""
@@ -67,7 +67,8 @@ class Sums:
         for i, block in enumerate(self._phi.blocks):
             found = self._dense[i] if block.dense else _marginal(self._counts, block.cells) * _whole_weight(block)
             parts.append(found.flatten())
-        return torch.cat([self._merged[:0], *parts]) + self._merged
+        whole = torch.cat([torch.zeros(0, dtype=torch.int64), *parts])
+        return whole if self._merged is None else whole.add_(self._merged)
 
     def _count(self, rows: int) -> None:
         self._rows += rows
