@@ -28,7 +28,7 @@ from privacy.planted import Recorder
 from privacy.variants import ALARM, FULL, VARIANTS, antipodal, worst
 
 pytestmark = pytest.mark.privacy
-RELEASES = 800 if FULL else 100  # whole releases on each side
+RELEASES = 300 if FULL else 100  # whole releases on each side
 EPSILONS = (1.0, 10.0) if FULL else (10.0,)
 
 

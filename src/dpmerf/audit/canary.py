@@ -12,11 +12,13 @@ import torch
 from torch import Tensor
 
 from dpmerf.errors import PlanError
+from dpmerf.features.algebra import FeatureMap
 from dpmerf.plan import Plan, Stage
-from dpmerf.private.measure import sum_locally
+from dpmerf.private.contribute import Sums
+from dpmerf.private.local import sum_locally
 from dpmerf.private.rows import Frame
 from dpmerf.progress import SILENT
-from dpmerf.recipes import Tables
+from dpmerf.recipes import Tables, View
 from dpmerf.release import Release
 from dpmerf.schema import AnyColumn, Category, Date, Flag, Integer, Number, Schema, Timestamp
 
@@ -39,9 +41,14 @@ class Neighbours:
         phi = release.feature_map(stage)
         recipe = stage.recipe
         view = recipe.view(release.binning) if isinstance(recipe, Tables) else recipe.view(release.codec)  # type: ignore[arg-type]
-        both = (sum_locally(Frame(t), self.plan, phi, view, SILENT, "") for t in (self.out, self.inside))
-        (out, _), (inside, _) = both
-        return out, inside
+        return self._sums(self.out, phi, view), self._sums(self.inside, phi, view)
+
+    def _sums(self, rows: pa.Table, phi: FeatureMap, view: View) -> Tensor:
+        if self.plan.unit.person is not None:  # the cap needs two readings
+            return sum_locally(Frame(rows), self.plan, phi, view, SILENT, "")[0]
+        sums = Sums(phi)
+        sums.add(view(self.plan.codec.encode(rows)))
+        return sums.total()
 
     def score(self, release: Release) -> float:
         """The log-likelihood ratio: the best statistic there is for telling the tables apart.
