@@ -23,15 +23,15 @@ MINUTES = 2.0 if FULL else 0.02
 
 
 def test_the_product_passes() -> None:
-    plan = VARIANTS["labelled, imbalanced"](1.0)
+    plan = VARIANTS["discover + tables, add/remove"](1.0)
     found = audit(plan, minutes=MINUTES)
-    assert found.holds and found.reached > 0.99
+    assert found.holds and found.reached > 0.99  # one row more in every table, whatever the bins
     assert found.noise_epsilon > 0.8 and 0.9 < found.noise_ratio < 1.1
     text = words(found)
     assert "Nothing contradicts the claim" in text and "never prove it" in text
     assert json.loads(json.dumps(found.to_json()))["holds"] is True
     if FULL:
-        assert found.attack_epsilon > 0.8
+        assert found.attack_epsilon > 0.5
         assert found.rows is not None and found.attribute is not None
         assert not found.rows.exceeds_claim and "honest baseline" in text
 

@@ -148,6 +148,7 @@ def _attack_rows(
         likeness = match.mean(dim=1)
         return float(likeness.mean() + likeness.max())
 
+    play(True, 0)  # the first call is slow: it loads and draws what later ones reuse
     start = time.monotonic()
     play(True, 0)
     trials = int((deadline - time.monotonic()) / (2.2 * (time.monotonic() - start)))
