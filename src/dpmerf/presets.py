@@ -22,7 +22,7 @@ MOST_CELLS = 8e6  # classes × positions²: above it no pairs are measured
 MOST_CLASSES = 16  # a label with more classes is modelled as a column among the others
 FINE_CELLS = (8, 256)  # least and most
 BINS = (4, 20)  # least and most
-BIN_NOISE = 3.0  # an average cell of a pair table holds at least this many times its noise
+BIN_NOISE = 6.0  # an average cell of a pair table holds at least this many times its noise
 
 
 def make_plan(
