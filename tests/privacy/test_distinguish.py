@@ -117,7 +117,7 @@ def test_spark(record_property: Callable[[str, Any], None]) -> None:
         release = measure(pair.out, pair.plan)
         for (sums, _), local in zip(recorder.calls, pair.exact(release, pair.plan.stages[0]), strict=True):
             assert torch.equal(sums, local)
-        out, inside = scores(pair, lambda table: measure(frames[id(table)], pair.plan), 40)
+        out, inside = scores(pair, lambda table: measure(frames[id(table)], pair.plan), 30)
         judge("Spark, heterogeneous", pair, out, inside, record_property)
     finally:
         session.stop()
