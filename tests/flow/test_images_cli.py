@@ -71,7 +71,7 @@ def test_bad_input_is_one_sentence(pictures: Path, tmp_path: Path) -> None:
         ("synth", pictures / "p.npz", "--epsilon", 1): "--images",
         ("synth", pictures / "classes", "--images", "--epsilon", 1): "--size",
         ("synth", pictures / "classes", "--images", "--size", "8", "--epsilon", 1): "HEIGHTxWIDTH",
-        ("synth", tmp_path / "flat.npz", "--images", "--epsilon", 1): "shape (3, 64)",
+        ("synth", tmp_path / "flat.npz", "--images", "--epsilon", 1): "shape (n, 64)",
         ("synth", pictures / "p.npz", "--images", "--size", "9x9", "--epsilon", 1): "declared are 9x9",
         ("synth", pictures / "p.npz", "--images", "--pixel-range", "x", "--epsilon", 1): "LOW,HIGH",
         ("synth", pictures / "p.npz", "--images", "--preset", "no", "--epsilon", 1): "no preset",
