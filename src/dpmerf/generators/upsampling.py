@@ -54,7 +54,7 @@ def paper_body(image: Image, inputs: int) -> Upsampler:
 def default_body(image: Image, inputs: int) -> Upsampler:
     """FC 256, FC to 32 channels, then 3×3 convolutions to four times the channels, laid out as 2×2 pixels, and a blur.
 
-    The same maps as transposed 6×6 convolutions of stride 2, in a quarter less time.
+    The same maps as transposed 6×6 convolutions of stride 2, in less time.
     """
     levels, grid = doublings(image)
     widths = [32] + [16] * (levels - 1) + [image.channels]
