@@ -1,7 +1,7 @@
 """Image presets: what to measure of pictures, from their declared size alone.
 
-Every length-scale is a constant times the size, the same for every data set. The constants were chosen on MNIST, which is
-public, and checked on FashionMNIST (docs/adr/0004-images.md tells what was tried).
+Every length-scale is a constant times the size, the same for every data set. The constants were chosen on MNIST,
+which is public, and checked on FashionMNIST (docs/adr/0004-images.md tells what was tried).
 """
 
 from __future__ import annotations
