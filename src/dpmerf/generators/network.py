@@ -79,10 +79,7 @@ class Network(Generator):
         device = next(self._body.parameters()).device
         latent = torch.randn(n, LATENT, generator=rng)
         numbers, tables = self._heads(self._body(_inputs(latent, labels, classes).to(device)))
-        codes = {
-            v.name: _drawn(p.cpu(), rng)
-            for v, p in zip(self._recipe.onehots(codec), tables, strict=True)
-        }
+        codes = {v.name: _drawn(p.cpu(), rng) for v, p in zip(self._recipe.onehots(codec), tables, strict=True)}
         if label is not None and label.name == self._release.plan.schema.label:
             codes[label.name] = labels
         return codec.with_label(Batch(numbers.double().cpu(), codes))
