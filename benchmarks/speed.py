@@ -29,6 +29,7 @@ from dpmerf.plan import Plan
 from dpmerf.presets import make_plan
 from dpmerf.private.local import sum_locally
 from dpmerf.private.measure import _view
+from dpmerf.private.noise import OpenDPGaussian
 from dpmerf.private.rows import open_rows
 from dpmerf.progress import SILENT
 from dpmerf.release import Release
@@ -70,8 +71,10 @@ def run(this: Run) -> None:
     for millions in (1, 20):
         n = millions * 1_000_000 // (20 if this.quick else 1)
         cells[f"memory/{millions}"] = lambda n=n: in_child("release_many", n)
-    for rows in (1_000_000 // scale, 10_000_000 // scale):
-        cells[f"sampling/{rows}"] = lambda n=rows: in_child("sample_many", n)
+    for preset in ("default", "paper"):
+        for rows in (1_000_000 // scale, 10_000_000 // scale):
+            cells[f"sampling/{preset}/{rows}"] = lambda p=preset, n=rows: in_child("sample_many", p, n)
+    cells["wide"] = lambda: in_child("wide", 8_000 // scale)
     cells["spark"] = lambda: in_child("spark_against_local", 200_000 // scale)
     for key, make in cells.items():
         if this.wants(f"/speed/{key}/"):
@@ -225,14 +228,14 @@ def release_many(rows: int) -> Json:
     return {"rows": made.rows}
 
 
-def sample_many(rows: int) -> Json:
-    """A paper network, hardly trained, writes Parquet."""
+def sample_many(preset: str, rows: int) -> Json:
+    """A model, hardly trained, writes Parquet."""
     from dpmerf import tables
     from dpmerf.private.measure import measure
     from dpmerf.train import train
     from fixed_noise import FixedNoise
 
-    plan = make_plan(speed_data.schema(), 1.0, 1e-5, rows=20_000, preset="paper")
+    plan = make_plan(speed_data.schema(), 1.0, 1e-5, rows=20_000, preset=preset)
     model = train(measure(speed_data.table(20_000, 0), plan, noise=FixedNoise()), steps=5)
     with tempfile.TemporaryDirectory() as place:
         spent, wall = cpu(
@@ -240,7 +243,38 @@ def sample_many(rows: int) -> Json:
         )
         size = (Path(place) / "rows.parquet").stat().st_size
     print(f"{rows:,} rows, {rows / wall:,.0f} rows/s", file=sys.stderr)
-    return {"rows": rows, "rows_per_second": rows / wall, "rows_per_cpu_second": rows / spent, "bytes": size}
+    speed = {"rows_per_second": rows / wall, "rows_per_cpu_second": rows / spent}
+    return {"preset": preset, "rows": rows, **speed, "bytes": size}
+
+
+def wide(rows: int) -> Json:
+    """CPU seconds per row of each part of a release of 100 columns, and the coordinates of its stages: for docs/scale.md."""
+    from dpmerf.private.measure import measure
+    from dpmerf.private.persons import PersonCap, tags
+    from fixed_noise import FixedNoise
+
+    torch.set_num_threads(1)
+    columns, declared, table = 100, speed_data.schema(100), speed_data.table(rows, 0, 100)
+    plan = make_plan(declared, 1.0, 1e-5, rows=1_000_000)
+    encoded = plan.codec.encode(table)
+    found: Json = {"rows": rows, "columns": columns}
+    found["encoding"] = cpu(lambda: plan.codec.encode(table))[0] / rows
+    cap = PersonCap(5)
+    found["person_tags"] = cpu(lambda: tags(table.column("c15"), encoded, cap.key))[0] / rows
+    for dim in (1_000, 10_000):
+        embedding = speed_data.embedding_plan(declared, dim, rows)
+        found[f"embedding_{dim}"] = summed(table, embedding)[0] / rows
+    found["coordinates"] = {s.name: plan.nominal_map(s).dim for s in plan.stages[:1]}
+    release = measure(table, plan, noise=FixedNoise())
+    for stage in plan.stages:
+        phi, view = release.feature_map(stage), _view(release, stage)
+        found["coordinates"][stage.name] = phi.dim
+        sums = lambda p=phi, v=view: sum_locally(open_rows(table), plan, p, v, SILENT, "")  # noqa: E731
+        few = lambda p=phi, v=view: sum_locally(open_rows(table.slice(0, 1)), plan, p, v, SILENT, "")  # noqa: E731
+        found[stage.name] = (cpu(sums)[0] - cpu(few)[0]) / rows  # without setting up the sums
+    noise = torch.zeros(50_000, dtype=torch.int64)
+    found["noise_per_coordinate"] = cpu(lambda: OpenDPGaussian().add(noise, plan.prices[-1].sigma))[0] / len(noise)
+    return found
 
 
 def spark_against_local(rows: int) -> Json:
@@ -274,7 +308,7 @@ def spark_against_local(rows: int) -> Json:
 EXPERIMENT = Experiment(
     "speed",
     "Release and training step against the machine's limit; growth, memory, sampling, Spark against local",
-    "about 30 CPU minutes; --quick 4 minutes",
+    "about 40 CPU minutes; --quick 5 minutes",
     run,
     page,
 )

@@ -11,7 +11,7 @@ GROWS = ("rows", "columns", "D", "classes")
 
 
 def page(store: Store) -> str:
-    parts = [_release(store), _steps(store), _memory(store), _spark(store), _growth(store)]
+    parts = [_release(store), _steps(store), _memory(store), _wide(store), _spark(store), _growth(store)]
     return "\n\n".join(part for part in parts if part)
 
 
@@ -34,7 +34,7 @@ def _release(store: Store) -> str:
         per = 1e6 / default["rows"]
         text += (
             f"\n\nThe default preset (two passes, {default['coordinates']:,} coordinates): "
-            f"{default['release'] * per:.2f} CPU µs a row, noise included; reading the file once: "
+            f"{default['release'] * per:.2f} CPU µs a row, without the noise; reading the file once: "
             f"{default['reading'] * per:.2f}."
         )
     return text
@@ -54,12 +54,23 @@ def _steps(store: Store) -> str:
 def _memory(store: Store) -> str:
     rows = []
     for what in ("memory", "sampling"):
-        for cell in sorted(_cells(store, what).values(), key=lambda c: c["rows"]):
+        for cell in sorted(_cells(store, what).values(), key=lambda c: (c.get("preset", ""), c["rows"])):
             speed = cell.get("rows_per_second") or cell["rows"] / cell["wall"]
-            name = "release (default)" if what == "memory" else "sampling to Parquet"
+            name = "release (default)" if what == "memory" else f"sampling to Parquet ({cell['preset']})"
             rows.append([name, f"{cell['rows']:,}", f"{cell['peak_mb']:,}", f"{speed:,.0f}", f"{cell['cpu']:.0f}"])
     header = ["what", "rows", "peak memory, MB", "rows/s (wall, shared machine)", "CPU s"]
     return "Memory, each in a process of its own.\n\n" + table(header, rows) if rows else ""
+
+
+def _wide(store: Store) -> str:
+    cell = store.read("speed/wide")
+    if not cell or "error" in cell:
+        return ""
+    timed = {k: v for k, v in cell.items() if isinstance(v, float) and k not in ("wall", "cpu")}
+    rows = [[name.replace("_", " "), f"{1e6 * value:.1f}"] for name, value in timed.items()]
+    sizes = ", ".join(f"{name} {size:,}" for name, size in cell["coordinates"].items())
+    words = f"Parts of a release of {cell['columns']} columns, CPU µs a row (noise: a coordinate). Coordinates: {sizes}.\n\n"
+    return words + table(["part", "CPU µs"], rows)
 
 
 def _spark(store: Store) -> str:

@@ -29,7 +29,7 @@ from dpmerf.release import CARD, Release, read_bytes, read_json, write_folder
 FORMAT = 1
 DOCUMENT, TENSORS = "model.json", "weights.safetensors"
 GENERATORS: dict[str, type[Generator]] = {"maxent": MaxEnt, "network": Network, "pictures": Pictures}
-CHUNK, CELLS = 50_000, 2**24  # rows, and numbers, drawn at a time
+CHUNK, CELLS = 200_000, 2**24  # rows, and numbers, drawn at a time
 TRIES = 100  # rejection rounds before a shortfall is admitted
 
 

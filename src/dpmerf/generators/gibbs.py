@@ -17,14 +17,17 @@ SOFT = 50.0  # counts below which a gap hardly tilts
 
 @final
 class Chains:
-    """Rows of bins, as indices and as one-hots, moved by Gibbs sweeps. One group of chains per class."""
+    """Rows of bins, as indices and as one-hots, moved by Gibbs sweeps. One group of chains per class.
+
+    Chains lie along the last axis: what is done to a position is done to all of them at once.
+    """
 
     def __init__(self, layout: Layout, bins: Tensor) -> None:
         self.layout = layout
         self.bins = bins.clone()  # (C, N, q)
         C, N, _ = bins.shape
-        self.onehot = torch.zeros(C, N, layout.positions)
-        self.onehot.scatter_(2, bins + torch.tensor(layout.offsets[:-1]), 1.0)
+        self.onehot = torch.zeros(C, layout.positions, N)
+        self.onehot.scatter_(1, (bins + torch.tensor(layout.offsets[:-1])).transpose(1, 2), 1.0)
 
     @staticmethod
     def independent(layout: Layout, h: Tensor, n: int, rng: torch.Generator) -> Chains:
@@ -38,24 +41,26 @@ class Chains:
     def put(self, j: int, bins: Tensor) -> None:
         """Set column j of every chain."""
         self.bins[:, :, j] = bins
-        hot = self.onehot[:, :, self.layout.span(j)]
+        hot = self.onehot[:, self.layout.span(j)]
         hot.zero_()
-        hot.scatter_(2, bins[:, :, None], 1.0)
+        hot.scatter_(1, bins[:, None], 1.0)
 
     def sweep(self, h: Tensor, J: Tensor, rng: torch.Generator, held: frozenset[int] = frozenset()) -> None:
-        """Redraw every column given the others, in random order, except those held."""
+        """Redraw every column given the others, in random order, except those held. J (C, P, P) is symmetric."""
         for j in torch.randperm(len(self.layout.sizes), generator=rng).tolist():
             if j in held:
                 continue
             span = self.layout.span(j)
-            logits = torch.baddbmm(h[:, None, span], self.onehot, J[:, :, span])  # (C, N, k)
-            ladder = torch.softmax(logits, dim=-1).cumsum_(-1)
-            point = torch.rand(*ladder.shape[:-1], 1, generator=rng)
-            self.put(j, (ladder < point).sum(-1).clamp_max_(ladder.shape[-1] - 1))
+            ladder = torch.baddbmm(h[:, span, None], J[:, span], self.onehot)  # (C, k, N) logits
+            ladder.sub_(ladder.amax(dim=1, keepdim=True)).exp_()
+            for i in range(1, ladder.shape[1]):  # far faster than cumsum along this axis
+                ladder[:, i] += ladder[:, i - 1]
+            point = torch.rand(ladder.shape[0], 1, ladder.shape[2], generator=rng) * ladder[:, -1:]
+            self.put(j, (ladder <= point).sum(dim=1).clamp_max_(ladder.shape[1] - 1))
 
     def counts(self) -> Tensor:
         """(C, P, P) in how many chains two positions occur together."""
-        return torch.bmm(self.onehot.transpose(1, 2), self.onehot)
+        return torch.bmm(self.onehot, self.onehot.transpose(1, 2))
 
 
 @final
