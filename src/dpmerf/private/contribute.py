@@ -32,9 +32,8 @@ class Sums:
             raise ValueError("a block's weight is above 4: scale the map down")
         self._phi = phi
         self._rows = 0
-        self._counts = {
-            cells: torch.zeros(math.prod(v.size for v in cells), dtype=torch.int64) for cells in _counted(phi)
-        }
+        self._sources = _sources(phi)
+        self._counts = {c: torch.zeros(_size(c), dtype=torch.int64) for c in dict.fromkeys(self._sources.values())}
         self._dense = {i: torch.zeros(b.size, b.width, dtype=torch.int64) for i, b in enumerate(phi.blocks) if b.dense}
         self._merged: Tensor | None = None  # partial sums made elsewhere, if there are any: they can be large
 
@@ -65,10 +64,13 @@ class Sums:
         """(dim,) int64."""
         parts = []
         for i, block in enumerate(self._phi.blocks):
-            found = self._dense[i] if block.dense else _marginal(self._counts, block.cells) * _whole_weight(block)
-            parts.append(found.flatten())
+            parts.append(self._dense[i].flatten() if block.dense else self._table(block.cells) * _whole_weight(block))
         whole = torch.cat([torch.zeros(0, dtype=torch.int64), *parts])
         return whole if self._merged is None else whole.add_(self._merged)
+
+    def _table(self, cells: tuple[Variable, ...]) -> Tensor:
+        source = self._sources[frozenset(cells)]
+        return _margin(self._counts[source], source, cells)
 
     def _count(self, rows: int) -> None:
         self._rows += rows
@@ -144,20 +146,27 @@ def _whole_weight(block: Block) -> int:
     return math.floor(block.weight * 2**BITS)
 
 
-def _counted(phi: FeatureMap) -> list[tuple[Variable, ...]]:
-    """The tables that are counted row by row. All other tables are margins of these, to the last integer."""
-    tables: list[tuple[Variable, ...]] = []
-    for cells in sorted({b.cells for b in phi.blocks if b.dense is None}, key=len, reverse=True):
-        if not any(set(cells) <= set(larger) for larger in tables):
-            tables.append(cells)
-    return tables
+def _sources(phi: FeatureMap) -> dict[frozenset[Variable], tuple[Variable, ...]]:
+    """Each table of the map -> the table that is counted row by row and has it as a margin, to the last integer."""
+    found: dict[frozenset[Variable], tuple[Variable, ...]] = {}
+    for cells in sorted({b.cells for b in phi.blocks if b.dense is None}, key=lambda c: (-len(c), _size(c))):
+        if frozenset(cells) not in found:
+            for k in range(len(cells) + 1):
+                for part in itertools.combinations(cells, k):
+                    found.setdefault(frozenset(part), cells)
+    return found
 
 
-def _marginal(counts: dict[tuple[Variable, ...], Tensor], cells: tuple[Variable, ...]) -> Tensor:
-    """The counts (size,) of one table from the smallest counted one that holds it."""
-    source = min((c for c in counts if set(cells) <= set(c)), key=lambda c: len(counts[c]))
+def _size(cells: tuple[Variable, ...]) -> int:
+    return math.prod(v.size for v in cells)
+
+
+def _margin(counts: Tensor, source: tuple[Variable, ...], cells: tuple[Variable, ...]) -> Tensor:
+    """The counts (size,) of one table from those of a larger one."""
+    if source == cells:
+        return counts
     away = [i for i, v in enumerate(source) if v not in cells]
-    full = counts[source].view([v.size for v in source] or [1])
+    full = counts.view([v.size for v in source] or [1])
     margin = full.sum(dim=away) if away else full
     kept = [v for v in source if v in cells]
     return margin.permute([kept.index(v) for v in cells]).flatten() if cells else margin.flatten()
