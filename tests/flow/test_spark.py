@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import shutil
+import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +21,7 @@ import dpmerf
 from dpmerf.budget import Unit
 from dpmerf.errors import DataError
 from dpmerf.presets import make_plan
+from dpmerf.private import measure as measuring
 from dpmerf.private import spark as engine
 from dpmerf.private.ledger import Ledger
 from dpmerf.private.local import sum_locally
@@ -135,30 +138,48 @@ def test_persons_are_capped_to_the_same_rows(frame: Any, most: int, monkeypatch:
 
 
 class FailsOnce:
-    """A view that fails the first time it is used anywhere, after some rows were already summed."""
+    """A view that fails, or kills its worker, the first `times` it is used, after some rows were already summed."""
 
-    def __init__(self, view: Any, marker: str) -> None:
-        self.view, self.marker, self.calls = view, marker, 0
+    def __init__(self, view: Any, marker: Path, kill: bool = False, times: int = 1) -> None:
+        self.view, self.marker, self.kill, self.times, self.calls = view, str(marker), kill, times, 0
 
     def __call__(self, batch: Any) -> Any:
         self.calls += 1
-        if self.calls > 1 and not os.path.exists(self.marker):
-            Path(self.marker).touch()
+        done = len(glob.glob(f"{self.marker}*"))
+        if self.calls > 1 and done < self.times:
+            Path(f"{self.marker}{done}-{os.getpid()}").touch()
+            if self.kill:
+                os.kill(os.getpid(), signal.SIGKILL)
             raise RuntimeError("this task fails once")
         return self.view(batch)
 
 
-def test_a_task_that_fails_and_is_retried_changes_nothing(session: Any, frame: Any, tmp_path: Path) -> None:
+@pytest.fixture
+def small_batches(session: Any) -> Iterator[None]:
+    session.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "400")
+    yield
+    session.conf.unset("spark.sql.execution.arrow.maxRecordsPerBatch")
+
+
+@pytest.mark.parametrize("kill", [False, True], ids=["task fails", "worker is killed"])
+def test_a_task_that_is_retried_changes_nothing(frame: Any, tmp_path: Path, small_batches: None, kill: bool) -> None:
     ((plan, phi, view),) = _stages("paper")
     here, n = sum_locally(open_rows(TABLE), plan, phi, view, SILENT, "")
-    marker = tmp_path / "failed"
-    session.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "400")
-    try:
-        there, m = sum_on_spark(SparkTable(frame.repartition(3)), plan, phi, FailsOnce(view, str(marker)), SILENT, "")
-    finally:
-        session.conf.unset("spark.sql.execution.arrow.maxRecordsPerBatch")
-    assert marker.exists(), "the task was meant to fail"
+    spoiled = FailsOnce(view, tmp_path / "failed", kill)
+    there, m = sum_on_spark(SparkTable(frame.repartition(3)), plan, phi, spoiled, SILENT, "")
+    assert list(tmp_path.glob("failed*")), "the task was meant to fail"
     assert n == m and torch.equal(here, there)
+
+
+def test_workers_that_are_killed_for_good_end_in_one_error(
+    frame: Any, tmp_path: Path, small_batches: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = make_plan(SCHEMA, 1.0, 1e-5, rows=N, preset="paper")
+    real = measuring._view
+    monkeypatch.setattr(measuring, "_view", lambda *a: FailsOnce(real(*a), tmp_path / "killed", kill=True, times=99))
+    with pytest.raises(DataError, match="Spark could not read"):
+        dpmerf.release(frame.repartition(3), plan, ledger=tmp_path / "l")
+    assert len(Ledger.load(tmp_path / "l").entries()) == 1, "spent before reading"
 
 
 def test_a_release_from_a_spark_frame(frame: Any, tmp_path: Path) -> None:
