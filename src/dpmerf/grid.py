@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, final
 
 import numpy as np
@@ -17,6 +18,7 @@ from dpmerf.schema import Numeric
 
 CONTINUOUS = 2**24  # levels of a column that has no step of its own
 DEEP = 0.5  # a valley lies below this part of the lower of its two peaks
+LEAST_PART = 2.0  # times the noise of its count: the least mass of a part
 MOST_CATEGORIES = 64  # categories that keep a bin of their own
 
 
@@ -124,53 +126,85 @@ class FineGrid:
 
 @final
 class Binning:
-    """The discrete view of a whole row: one variable per learned column, each a grouping of its fine cells."""
+    """The discrete view of a whole row: each learned column's fine cells in bins, and bins in parts.
 
-    def __init__(self, grid: FineGrid, bin_of: dict[str, Tensor]) -> None:
+    Pairs of columns are counted in bins; a column alone can afford parts.
+    """
+
+    def __init__(self, grid: FineGrid, bin_of: dict[str, Tensor], part_of: dict[str, Tensor]) -> None:
         self.grid = grid
         self.bin_of = bin_of  # column -> (fine cells,) int64
+        self.part_of = part_of  # the same; cells of a part lie in one bin
 
     @property
     def variables(self) -> dict[str, Variable]:
+        """Column -> its bins as a variable."""
         return {name: Variable(f"{name}#bin", int(bin_of.max()) + 1) for name, bin_of in self.bin_of.items()}
+
+    @property
+    def parts(self) -> dict[str, Variable]:
+        """Column -> its parts as a variable."""
+        return {name: Variable(f"{name}#part", int(part_of.max()) + 1) for name, part_of in self.part_of.items()}
+
+    def bin_of_part(self, name: str) -> Tensor:
+        """(parts,) int64."""
+        return torch.zeros(self.parts[name].size, dtype=torch.int64).scatter(0, self.part_of[name], self.bin_of[name])
 
     def encode(self, batch: Batch) -> dict[str, Tensor]:
         """Column -> (n,) bins."""
         return {name: self.bin_of[name][cells] for name, cells in self.grid.encode(batch).items()}
 
-    def decode(self, codes: dict[str, Tensor], shares: dict[str, Tensor], rng: torch.Generator) -> Batch:
-        """Column -> (n,) bins, back to a batch; `shares` weigh the fine cells inside their bins."""
-        fine = {name: _draw_inside(self.bin_of[name], shares[name], code, rng) for name, code in codes.items()}
+    def codes(self, batch: Batch) -> dict[str, Tensor]:
+        """Variable -> (n,) codes, of bins and parts."""
+        cells = self.grid.encode(batch)
+        bins = {v.name: self.bin_of[name][cells[name]] for name, v in self.variables.items()}
+        return bins | {v.name: self.part_of[name][cells[name]] for name, v in self.parts.items()}
+
+    def decode(
+        self, codes: dict[str, Tensor], shares: dict[str, Tensor], classes: Tensor, rng: torch.Generator
+    ) -> Batch:
+        """Column -> (n,) bins, back to a batch; `shares` (C, cells) weigh the fine cells inside their bins by class."""
+        fine = {name: torch.zeros_like(code) for name, code in codes.items()}
+        for c in classes.unique().tolist():
+            rows = torch.nonzero(classes == c).flatten()
+            for name, code in codes.items():
+                fine[name][rows] = _draw_inside(self.bin_of[name], shares[name][c], code[rows], rng)
         return self.grid.decode(fine, rng)
 
     def to_json(self) -> dict[str, Any]:
-        return {name: bin_of.tolist() for name, bin_of in self.bin_of.items()}
+        found = {"bins": self.bin_of, "parts": self.part_of}
+        return {what: {name: cells.tolist() for name, cells in of.items()} for what, of in found.items()}
 
     @staticmethod
     def from_json(grid: FineGrid, data: dict[str, Any]) -> Binning:
-        return Binning(grid, {name: torch.tensor(bin_of) for name, bin_of in data.items()})
+        bin_of, part_of = (
+            {name: torch.tensor(cells) for name, cells in data[what].items()} for what in ("bins", "parts")
+        )
+        return Binning(grid, bin_of, part_of)
 
     @staticmethod
-    def equal(grid: FineGrid, bins: int) -> Binning:
+    def equal(grid: FineGrid, bins: int, parts: int = 1) -> Binning:
         """Public bins: equal groups of fine cells; categories as they are."""
-        bin_of = {}
-        for name, variable in grid.variables.items():
-            bin_of[name] = torch.arange(variable.size)
-            if name in grid.numeric:
-                size = grid.numeric[name].size
-                most = min(bins, size)
-                bin_of[name] = torch.where(bin_of[name] < size, bin_of[name] * most // size, most)
-        return Binning(grid, bin_of)
+        return Binning(grid, _equal(grid, bins), _equal(grid, bins * parts))
 
     @staticmethod
     def cut(
-        grid: FineGrid, counts: dict[str, Tensor], sigma: float, rows: float, bins: int, whole: frozenset[str]
+        grid: FineGrid,
+        counts: dict[str, Tensor],
+        sigma: float,
+        rows: float,
+        bins: int,
+        whole: frozenset[str],
+        parts: int = 1,
+        part_sigma: float = math.inf,
     ) -> Binning:
         """Bins from noisy fine histograms (noise of standard deviation sigma per cell): post-processing, no rows.
 
-        Columns in `whole` keep every cell.
+        Columns in `whole` keep every cell. A bin of numbers is cut into at most `parts` parts of about equal mass, each
+        of them LEAST_PART times the noise that its count will have.
         """
-        bin_of = {}
+        bin_of: dict[str, Tensor] = {}
+        part_of: dict[str, Tensor] = {}
         for name, noisy in counts.items():
             mass = to_simplex(noisy.double(), rows).numpy()
             if name in whole:
@@ -180,8 +214,21 @@ class Binning:
                 cut = _cut_numbers(mass, grid.numeric[name].widths, nullable, sigma, rows, bins)
             else:
                 cut = _cut_categories(mass, sigma)
-            bin_of[name] = torch.from_numpy(cut).long()
-        return Binning(grid, bin_of)
+            bin_of[name] = part_of[name] = torch.from_numpy(cut).long()
+            if name in grid.numeric and name not in whole:
+                part_of[name] = torch.from_numpy(_cut_parts(cut, mass, parts, LEAST_PART * part_sigma)).long()
+        return Binning(grid, bin_of, part_of)
+
+
+def _equal(grid: FineGrid, bins: int) -> dict[str, Tensor]:
+    bin_of = {}
+    for name, variable in grid.variables.items():
+        bin_of[name] = torch.arange(variable.size)
+        if name in grid.numeric:
+            size = grid.numeric[name].size
+            most = min(bins, size)
+            bin_of[name] = torch.where(bin_of[name] < size, bin_of[name] * most // size, most)
+    return bin_of
 
 
 def _draw_inside(bin_of: Tensor, shares: Tensor, bins: Tensor, rng: torch.Generator) -> Tensor:
@@ -253,6 +300,22 @@ def _cut_numbers(
     if nullable:
         bin_of[-1] = bin_of[:size].max() + 1
     return bin_of
+
+
+def _cut_parts(bin_of: np.ndarray, mass: np.ndarray, most: int, least: float) -> np.ndarray:
+    """Each bin, a run of cells, in at most `most` runs of about equal mass, none of them meant to be below `least`."""
+    part_of = np.zeros_like(bin_of)
+    first = 0
+    for b in range(bin_of.max() + 1):
+        cells = np.flatnonzero(bin_of == b)
+        weight = mass[cells]
+        count = int(max(1, min(most, len(cells), weight.sum() // least)))
+        middle = np.cumsum(weight) - weight / 2  # a cell goes where its middle lies
+        place = np.minimum((middle * count / max(weight.sum(), 1e-9)).astype(np.int64), count - 1)
+        _, place = np.unique(place, return_inverse=True)
+        part_of[cells] = first + place
+        first += int(place.max()) + 1
+    return part_of
 
 
 def _valleys(mass: np.ndarray, widths: np.ndarray, alone: np.ndarray, sigma: float, most: int) -> set[int]:

@@ -22,6 +22,7 @@ MOST_CELLS = 8e6  # classes × positions²: above it no pairs are measured
 MOST_CLASSES = 16  # a label with more classes is modelled as a column among the others
 FINE_CELLS = (8, 256)  # least and most
 BINS = (4, 20)  # least and most
+PARTS = 4  # of a bin, at most: what a label × column table resolves beyond the bins of pairs
 BIN_NOISE = 6.0  # an average cell of a pair table holds at least this many times its noise
 
 
@@ -80,6 +81,7 @@ def _default(schema: Schema, rows: int, noise: float, balanced: bool, unit: Unit
         bins = _limited(rows / (classes * BIN_NOISE * noise_tables * math.sqrt(len(features))))
     tables = Tables(
         bins=bins,
+        parts=PARTS,
         by_label=by_label,
         pairs=tuple(pairs),
         share_single=single,

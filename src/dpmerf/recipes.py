@@ -54,13 +54,14 @@ class Histograms(Recipe):
 
 
 class Tables(Recipe):
-    """Contingency tables over bins: label × column, pairs of columns, label × pairs, each family with its share.
+    """Contingency tables over bins: label × column (in parts of bins), pairs of columns, label × pairs.
 
-    A family of t tables with share s gives each of its tables the weight √(s/t), so the norm is 1 and the diameter √2.
+    Each family has its share. A family of t tables with share s gives each of its tables the weight √(s/t), so the norm is 1 and the diameter √2.
     """
 
     kind: Literal["tables"] = "tables"
     bins: int = Field(ge=2, le=4096)
+    parts: int = Field(ge=1, le=64)  # of a bin, at most
     by_label: bool  # tables are also split by the label
     pairs: tuple[tuple[str, str], ...]
     share_single: float = Field(ge=0, le=1)
@@ -76,7 +77,7 @@ class Tables(Recipe):
         """Singles, pairs and label pairs, weighted; a family without tables has no blocks."""
         v = binning.variables
         by = (onehot(v[codec.schema.label]),) if self.by_label and codec.schema.label else ()
-        singles = [_by(onehot(v[name]), by) for name in self.columns(codec)]
+        singles = [_by(onehot(binning.parts[name]), by) for name in self.columns(codec)]
         pairs = [onehot(v[a], v[b]) for a, b in self.pairs]
         label_pairs = [_by(p, by) for p in pairs] if by else []
         shares = (self.share_single, self.share_pair, self.share_label_pair)
@@ -92,8 +93,7 @@ class Tables(Recipe):
 
     def view(self, binning: Binning) -> View:
         def add(batch: Batch) -> Batch:
-            bins = {binning.variables[name].name: code for name, code in binning.encode(batch).items()}
-            return Batch(batch.numbers, {**batch.codes, **bins})
+            return Batch(batch.numbers, {**batch.codes, **binning.codes(batch)})
 
         return add
 

@@ -78,8 +78,10 @@ class Noisy:
     class_sigma: float
     histogram: Tensor  # (P,) sums of fine cells
     histogram_variance: Tensor  # (P,)
-    singles: Tensor  # (C, P)
-    single_sigma: float
+    parts: dict[str, Tensor]  # column -> (C, parts)
+    part_sigma: float
+    singles: Tensor  # (C, P) sums of parts
+    single_variance: Tensor  # (P,)
     pairs: Tensor  # (P, P)
     pair_sigma: float
     label_pairs: Tensor | None  # (C, P, P)
@@ -113,9 +115,12 @@ def noisy_tables(release: Release) -> Noisy:
     singles, pairs, label_pairs = recipe.families(codec, binning)
     parts = release.measurements(stages[Tables])
     first, second = len(singles.blocks), len(singles.blocks) + len(pairs.blocks)
-    lab = torch.zeros(C, P)
-    for j, m in enumerate(parts[:first]):
-        lab[:, layout.span(j)] = m.values.view(C, -1).float()
+    lab, lab_variance = torch.zeros(C, P), torch.full((P,), math.inf)
+    by_part = {name: m.values.view(C, -1).float() for name, m in zip(names, parts[:first], strict=False)}
+    for name, values in by_part.items():
+        span, bin_of_part = layout.span(names.index(name)), binning.bin_of_part(name)
+        lab[:, span] = torch.zeros(C, span.stop - span.start).index_add(1, bin_of_part, values)
+        lab_variance[span] = torch.bincount(bin_of_part).float() * parts[0].sigma**2
     measured = torch.zeros(q, q)
     pair = torch.zeros(P, P)
     by_class = torch.zeros(C, P, P) if label_pairs.blocks else None
@@ -138,8 +143,10 @@ def noisy_tables(release: Release) -> Noisy:
         class_sigma=fine_sigma,
         histogram=histogram,
         histogram_variance=variance,
+        parts=by_part,
+        part_sigma=parts[0].sigma if first else math.inf,
         singles=lab,
-        single_sigma=parts[0].sigma if first else math.inf,
+        single_variance=lab_variance,
         pairs=pair,
         pair_sigma=parts[first].sigma if second > first else math.inf,
         label_pairs=by_class,
@@ -162,7 +169,7 @@ def consistent(t: Noisy) -> Targets:
     near = t.measured[seg]  # (P, q)
 
     # class × column: its own table, and the margins of every label × pair table
-    precision = torch.full((layout.positions,), 1 / t.single_sigma**2)
+    precision = 1 / t.single_variance
     weighted = t.singles * precision
     if t.label_pairs is not None:
         w = near / (sizes * t.label_pair_sigma**2)

@@ -1,4 +1,4 @@
-"""Inside: how the fine cells share a bin's mass. The noisy histogram, shrunk as far as its noise demands."""
+"""Inside: how the fine cells share a bin's mass, class by class. Noisy counts, shrunk as far as their noise demands."""
 
 from __future__ import annotations
 
@@ -6,32 +6,71 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dpmerf.generators.consistent import Layout, Targets
+from dpmerf.generators.consistent import Noisy, Targets
 from dpmerf.grid import Binning, to_simplex
 from dpmerf.recipes import Histograms
 from dpmerf.release import Release
 
+RAKED = 5  # rounds that fit classes and totals of a bin's parts to each other
 
-def fine_shares(release: Release, binning: Binning, t: Targets) -> dict[str, Tensor]:
-    """Column -> (fine cells,) shares that add up to 1 within each bin."""
+
+def fine_shares(release: Release, binning: Binning, noisy: Noisy, t: Targets) -> dict[str, Tensor]:
+    """Column -> (C, fine cells) shares that add up to 1 within each bin.
+
+    Parts share the mass of their bin by what both histograms and label × column tables say of them, cells that of
+    their part; then the parts of a bin are shared out anew in each class.
+    """
     stage = next(s for s in release.plan.stages if isinstance(s.recipe, Histograms))
     measured = dict(zip(release.plan.schema.learned, release.measurements(stage), strict=True))
-    totals = t.singles.sum(0).double()
-    found = {}
-    for name, m in measured.items():
-        noisy, bin_of = m.values.flatten(), binning.bin_of[name]
-        shares = torch.zeros(len(noisy), dtype=torch.float64)
-        for b in range(int(bin_of.max()) + 1):
-            cells = torch.nonzero(bin_of == b).flatten()
-            total = float(totals[_position(t.layout, name, b)]) if name in t.layout.names else float(noisy[cells].sum())
-            widths, sloped = _widths(binning, name, cells)
-            shares[cells] = _shrink(noisy[cells], widths, m.sigma, max(total, 1.0), sloped)
-        found[name] = shares
+    return {name: _column(binning, noisy, t, name, m.values.flatten(), m.sigma) for name, m in measured.items()}
+
+
+def _column(binning: Binning, noisy: Noisy, t: Targets, name: str, histogram: Tensor, sigma: float) -> Tensor:
+    C, bin_of, part_of = len(t.classes), binning.bin_of[name], binning.part_of[name]
+    counts = noisy.parts.get(name)  # (C, parts)
+    by_class: Tensor | None = None
+    if name in t.layout.names:
+        by_class = t.singles[:, t.layout.span(t.layout.names.index(name))].double()  # (C, bins)
+    found = torch.zeros(C, len(histogram), dtype=torch.float64)
+    for b in range(int(bin_of.max()) + 1):
+        cells = torch.nonzero(bin_of == b).flatten()
+        parts = part_of[cells] - int(part_of[cells].min())
+        total = max(float(by_class[:, b].sum() if by_class is not None else histogram[cells].sum()), 1.0)
+        widths, sloped = _widths(binning, name, cells)
+        masses = torch.zeros(int(parts.max()) + 1, dtype=torch.float64).index_add(0, parts, histogram[cells])
+        sizes = torch.bincount(parts).double()
+        spread = torch.zeros_like(masses).index_add(0, parts, widths)
+        here = counts[:, part_of[cells].unique()].double() if counts is not None else None  # (C, parts of the bin)
+        variance = sizes * sigma**2
+        if here is not None:
+            other = C * noisy.part_sigma**2
+            masses = (masses / variance + here.sum(0) / other) / (1 / variance + 1 / other)
+            variance = 1 / (1 / variance + 1 / other)
+        share = _shrink(masses, spread, float(variance.mean()) ** 0.5, total, sloped)
+        inside = torch.zeros(len(cells), dtype=torch.float64)  # of its part
+        for k in range(len(share)):
+            own = torch.nonzero(parts == k).flatten()
+            inside[own] = _shrink(histogram[cells[own]], widths[own], sigma, max(total * float(share[k]), 1.0), sloped)
+        of_class = share.expand(C, -1)
+        if here is not None and by_class is not None and C > 1 and len(share) > 1:
+            of_class = _split(here, by_class[:, b], share, noisy.part_sigma)
+        found[:, cells] = of_class[:, parts] * inside
     return found
 
 
-def _position(layout: Layout, name: str, b: int) -> int:
-    return layout.offsets[layout.names.index(name)] + b
+def _split(counts: Tensor, classes: Tensor, share: Tensor, sigma: float) -> Tensor:
+    """(C, k) shares of a bin's parts in each class: as far from the shares of all as the noise lets us see."""
+    classes = classes.clamp_min(1e-3)
+    prior = classes[:, None] * share
+    apart = counts - prior
+    apart = apart - apart.mean(dim=1, keepdim=True)
+    noise = (len(share) - 1) * sigma**2
+    kept = (1 - noise / apart.square().sum(dim=1).clamp_min(1e-9)).clamp_min(0)
+    found = to_simplex(prior + kept[:, None] * apart, classes) + 1e-6 * prior + 1e-12
+    for _ in range(RAKED):
+        found = found * (share * classes.sum() / found.sum(0).clamp_min(1e-12))
+        found = found * (classes / found.sum(1).clamp_min(1e-12))[:, None]
+    return found / found.sum(1, keepdim=True)
 
 
 def _widths(binning: Binning, name: str, cells: Tensor) -> tuple[Tensor, bool]:

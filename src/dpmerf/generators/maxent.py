@@ -88,7 +88,7 @@ class MaxEnt(Generator):
         codes = {name: rows[:, j] for j, name in enumerate(self._layout.names)}
         if label is not None:
             codes[label] = classes
-        batch = binning.decode(codes, self._fine, rng)
+        batch = binning.decode(codes, self._fine, classes, rng)
         return _overwrite(batch, given, self._release) if given else batch
 
     def _draw_class(self, c: int, n: int, fixed: dict[str, int], rng: torch.Generator) -> Tensor:
@@ -125,7 +125,7 @@ class MaxEnt(Generator):
         if bool((states < 0).any()) or bool((states >= torch.tensor(layout.sizes)).any()):
             raise ArtefactError("the model's states do not fit its release: it is damaged")
         fine = {name: t[f"fine.{name}"] for name in _binning(release).bin_of}
-        if any(len(share) != len(_binning(release).bin_of[name]) for name, share in fine.items()):
+        if any(share.shape != (C, len(_binning(release).bin_of[name])) for name, share in fine.items()):
             raise ArtefactError("the model's shares do not fit its release: it is damaged")
         return cls(release, Fitted(states=states, **{name: t[name] for name in PARAMETERS}), fine)
 
@@ -135,12 +135,13 @@ class MaxEnt(Generator):
         if steps < 1:
             raise TrainError(f"steps is {steps}: write 1 or more")
         rng = torch.Generator().manual_seed(seed)
-        t = consistent(noisy_tables(release))
+        noisy = noisy_tables(release)
+        t = consistent(noisy)
         C = len(t.classes)
         h = (t.singles / t.classes[:, None]).clamp_min(1e-7).log()
         walkers = Chains.independent(t.layout, h, _chains(C, t.layout.positions), rng)
         fitted, history = _descend(t, h, walkers, steps, rng, bars)
-        return MaxEnt(release, fitted, fine_shares(release, _binning(release), t)), history
+        return MaxEnt(release, fitted, fine_shares(release, _binning(release), noisy, t)), history
 
 
 def _descend(

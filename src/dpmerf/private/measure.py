@@ -10,6 +10,7 @@ from torch import Tensor
 from dpmerf.codec import Codec
 from dpmerf.errors import DataError, LedgerError, PlanError
 from dpmerf.features.algebra import FeatureMap
+from dpmerf.features.algebra import BITS
 from dpmerf.grid import Binning
 from dpmerf.plan import Plan, Stage
 from dpmerf.private.images import open_data
@@ -82,13 +83,15 @@ def _charge(ledger: Ledger, plan: Plan) -> None:
 def cut_bins(release: Release, stage: Stage) -> Binning:
     """Bins from the noisy histograms: post-processing, kept here because the next stage measures in these bins."""
     plan = release.plan
-    tables = next(s.recipe for s in plan.stages if isinstance(s.recipe, Tables))
+    at, tables = next((i, s.recipe) for i, s in enumerate(plan.stages) if isinstance(s.recipe, Tables))
     counts: dict[str, Measurement] = dict(zip(plan.schema.learned, release.measurements(stage), strict=True))
     whole = frozenset({plan.schema.label} if tables.by_label and plan.schema.label else ())
     sigma = next(iter(counts.values())).sigma
     noisy = {name: m.values.flatten() for name, m in counts.items()}
     grid = plan.histograms.grid(release.codec)
-    return Binning.cut(grid, noisy, sigma, release.rows_estimate, tables.bins, whole)
+    single = plan.nominal_map(plan.stages[at]).blocks[0]  # label × column: its weight is that of the real one
+    part_sigma = plan.prices[at].sigma / (single.weight * 2**BITS)
+    return Binning.cut(grid, noisy, sigma, release.rows_estimate, tables.bins, whole, tables.parts, part_sigma)
 
 
 def _view(release: Release, stage: Stage) -> View:
