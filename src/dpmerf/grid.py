@@ -200,22 +200,23 @@ class Binning:
     ) -> Binning:
         """Bins from noisy fine histograms (noise of standard deviation sigma per cell): post-processing, no rows.
 
-        Columns in `whole` keep every cell. A bin of numbers is cut into at most `parts` parts of about equal mass, each
+        Columns in `whole`, and those without a histogram, keep every cell. A bin of numbers is cut into at most `parts` parts of about equal mass, each
         of them LEAST_PART times the noise that its count will have.
         """
         bin_of: dict[str, Tensor] = {}
         part_of: dict[str, Tensor] = {}
-        for name, noisy in counts.items():
-            mass = to_simplex(noisy.double(), rows).numpy()
-            if name in whole:
-                cut = np.arange(len(mass))
-            elif name in grid.numeric:
+        for name, variable in grid.variables.items():
+            if name in whole or name not in counts:
+                bin_of[name] = part_of[name] = torch.arange(variable.size)
+                continue
+            mass = to_simplex(counts[name].double(), rows).numpy()
+            if name in grid.numeric:
                 nullable = grid.codec.schema.columns[name].nullable
                 cut = _cut_numbers(mass, grid.numeric[name].widths, nullable, sigma, rows, bins)
             else:
                 cut = _cut_categories(mass, sigma)
             bin_of[name] = part_of[name] = torch.from_numpy(cut).long()
-            if name in grid.numeric and name not in whole:
+            if name in grid.numeric:
                 part_of[name] = torch.from_numpy(_cut_parts(cut, mass, parts, LEAST_PART * part_sigma)).long()
         return Binning(grid, bin_of, part_of)
 

@@ -16,13 +16,14 @@ from dpmerf.schema import Numeric, Schema
 
 DEFAULT_ROWS = 10_000  # assumed when nobody says how many rows to expect
 PAPER_DIM = 2_000
-SHARE_HISTOGRAMS = 0.20  # of μ², for the fine histograms
-SHARES = (0.25, 0.40, 0.35)  # of the rest: label × column (more where few pairs are measured), pairs, label × pairs
+SHARE_HISTOGRAMS = 0.20  # of the budget
+SHARES = (0.45, 0.30, 0.25)  # of the rest: label × column (more where few pairs are measured), pairs, label × pairs
 MOST_CELLS = 8e6  # classes × positions²: above it no pairs are measured
 MOST_CLASSES = 16  # a label with more classes is modelled as a column among the others
+NO_HISTOGRAM = 8  # cells up to which a column is a table of its own anyway
 FINE_CELLS = (8, 256)  # least and most
 BINS = (4, 20)  # least and most
-PARTS = 4  # of a bin, at most: what a label × column table resolves beyond the bins of pairs
+PARTS = 8  # of a bin, at most: what a label × column table resolves beyond the bins of pairs
 BIN_NOISE = 6.0  # an average cell of a pair table holds at least this many times its noise
 
 
@@ -59,8 +60,9 @@ def make_plan(
 def _default(schema: Schema, rows: int, noise: float, balanced: bool, unit: Unit, seed: int) -> tuple[Stage, ...]:
     """Histograms first, which cut the bins; then all the tables that the noise allows, in one measurement."""
     codec = Codec(schema)
-    columns = len(schema.learned)
-    noise_histograms = noise * math.sqrt(columns / SHARE_HISTOGRAMS)
+    every_column = FineGrid(codec, FINE_CELLS[1]).variables
+    drawn = tuple(name for name, v in every_column.items() if v.size > NO_HISTOGRAM) or tuple(schema.learned)
+    noise_histograms = noise * math.sqrt(len(drawn) / SHARE_HISTOGRAMS)
     cells = int(min(max((0.1 * rows / noise_histograms) ** 2, FINE_CELLS[0]), FINE_CELLS[1]))
     by_label = _has_classes(schema, codec)
     features = [name for name in schema.learned if not (by_label and name == schema.label)]
@@ -89,7 +91,7 @@ def _default(schema: Schema, rows: int, noise: float, balanced: bool, unit: Unit
         share_label_pair=label_pair,
     )
     return (
-        Stage("discover", SHARE_HISTOGRAMS, Histograms(cells=cells)),
+        Stage("discover", SHARE_HISTOGRAMS, Histograms(cells=cells, columns=drawn)),
         Stage("tables", 1 - SHARE_HISTOGRAMS, tables),
     )
 

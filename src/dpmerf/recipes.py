@@ -32,16 +32,23 @@ class Recipe(BaseModel):
 
 
 class Histograms(Recipe):
-    """Fine histograms of every column, each with weight 1: bins, quantiles and shapes follow as post-processing."""
+    """Fine histograms, each with weight 1: bins, quantiles and shapes follow as post-processing.
+
+    `columns` names those that need one; of any other column every cell is a bin of its own.
+    """
 
     kind: Literal["histograms"] = "histograms"
     cells: int = Field(ge=2, le=65_536)
+    columns: tuple[str, ...] = Field(min_length=1)
 
     def grid(self, codec: Codec) -> FineGrid:
         return FineGrid(codec, self.cells)
 
     def feature_map(self, codec: Codec) -> FeatureMap:
-        return total([onehot(v) for v in self.grid(codec).variables.values()])
+        variables = self.grid(codec).variables
+        if unknown := [name for name in self.columns if name not in variables]:
+            raise PlanError(f"there is no column '{unknown[0]}' to take a histogram of")
+        return total([onehot(variables[name]) for name in self.columns])
 
     def view(self, codec: Codec) -> View:
         grid = self.grid(codec)

@@ -163,7 +163,8 @@ def _sum_out(m: Measurement, keep: int) -> tuple[np.ndarray, float]:
 def _spread(release: Release, name: str, suffix: str, size: int, bins: int) -> np.ndarray | None:
     """(size, cells): which part of each released cell falls into which cell of the picture."""
     if name not in release.codec.axes:
-        return np.eye(size) if suffix in ("", "fine") else None
+        levels = release.plan.histograms.grid(release.codec).variables[name].size if suffix else size
+        return np.eye(size) if size == levels else None
     if suffix != "fine":
         return None
     fine = release.plan.histograms.grid(release.codec).numeric[name]

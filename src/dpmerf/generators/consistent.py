@@ -99,13 +99,15 @@ def noisy_tables(release: Release) -> Noisy:
     binning, codec = release.binning, release.codec
     names = recipe.columns(codec)
     layout = Layout(names, tuple(binning.variables[n].size for n in names))
-    histograms = dict(zip(codec.schema.learned, release.measurements(stages[Histograms]), strict=True))
+    histograms = dict(zip(release.plan.histograms.columns, release.measurements(stages[Histograms]), strict=True))
     fine_sigma = next(iter(histograms.values())).sigma
     label = codec.schema.label if recipe.by_label else None
     C, P, q = (binning.variables[label].size if label else 1), layout.positions, len(names)
 
-    histogram, variance = torch.zeros(P), torch.zeros(P)
+    histogram, variance = torch.zeros(P), torch.full((P,), math.inf)
     for j, name in enumerate(names):
+        if name not in histograms:
+            continue
         bin_of = binning.bin_of[name]
         histogram[layout.span(j)] = torch.zeros(layout.sizes[j]).index_add(
             0, bin_of, histograms[name].values.flatten().float()
@@ -133,14 +135,15 @@ def noisy_tables(release: Release) -> Noisy:
         measured[i, j] = measured[j, i] = 1
         if by_class is not None:
             _place(by_class, layout, i, j, m)
-    counts = histograms[label].values.flatten().float() if label else torch.tensor([release.rows_estimate])
+    counted = histograms.get(label) if label else None
+    counts = counted.values.flatten().float() if counted else torch.full((C,), release.rows_estimate / C)
     return Noisy(
         layout=layout,
         rows=release.rows_estimate,
         by_label=label is not None,
         balanced=release.plan.balanced,
         class_counts=counts,
-        class_sigma=fine_sigma,
+        class_sigma=counted.sigma if counted else math.inf,
         histogram=histogram,
         histogram_variance=variance,
         parts=by_part,

@@ -21,8 +21,9 @@ def fine_shares(release: Release, binning: Binning, noisy: Noisy, t: Targets) ->
     their part; then the parts of a bin are shared out anew in each class.
     """
     stage = next(s for s in release.plan.stages if isinstance(s.recipe, Histograms))
-    measured = dict(zip(release.plan.schema.learned, release.measurements(stage), strict=True))
-    return {name: _column(binning, noisy, t, name, m.values.flatten(), m.sigma) for name, m in measured.items()}
+    measured = dict(zip(release.plan.histograms.columns, release.measurements(stage), strict=True))
+    alone = {name: torch.ones(len(t.classes), len(cells)).double() for name, cells in binning.bin_of.items()}
+    return alone | {name: _column(binning, noisy, t, name, m.values.flatten(), m.sigma) for name, m in measured.items()}
 
 
 def _column(binning: Binning, noisy: Noisy, t: Targets, name: str, histogram: Tensor, sigma: float) -> Tensor:

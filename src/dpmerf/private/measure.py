@@ -84,7 +84,7 @@ def cut_bins(release: Release, stage: Stage) -> Binning:
     """Bins from the noisy histograms: post-processing, kept here because the next stage measures in these bins."""
     plan = release.plan
     at, tables = next((i, s.recipe) for i, s in enumerate(plan.stages) if isinstance(s.recipe, Tables))
-    counts: dict[str, Measurement] = dict(zip(plan.schema.learned, release.measurements(stage), strict=True))
+    counts: dict[str, Measurement] = dict(zip(plan.histograms.columns, release.measurements(stage), strict=True))
     whole = frozenset({plan.schema.label} if tables.by_label and plan.schema.label else ())
     sigma = next(iter(counts.values())).sigma
     noisy = {name: m.values.flatten() for name, m in counts.items()}
