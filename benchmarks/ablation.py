@@ -23,12 +23,15 @@ SET, EPSILON, DELTA = "adult", 1.0, 1e-5
 Patch = tuple[Any, str, Any]  # module, constant or function, what to put there
 VARIANTS: dict[str, tuple[Patch, ...]] = {
     "default": (),
-    "no label × pair tables": ((presets, "SHARES", (0.25, 0.75, 0.0)),),
-    "no pair tables but by label": ((presets, "SHARES", (0.25, 0.0, 0.75)),),
+    "no label × pair tables": ((presets, "SHARES", (0.45, 0.55, 0.0)),),
+    "no pair tables but by label": ((presets, "SHARES", (0.45, 0.0, 0.55)),),
+    "a quarter to label × column": ((presets, "SHARES", (0.25, 0.40, 0.35)),),
     "no pairs at all": ((presets, "_pairs", lambda *_: []),),
     "histograms: a tenth": ((presets, "SHARE_HISTOGRAMS", 0.1),),
     "histograms: a third": ((presets, "SHARE_HISTOGRAMS", 0.33),),
-    "coarse bins (at most 8)": ((presets, "BINS", (4, 8)),),
+    "histograms of every column": ((presets, "NO_HISTOGRAM", 0),),
+    "no parts inside bins": ((presets, "PARTS", 1),),
+    "coarse bins (at most 5)": ((presets, "BINS", (4, 5)),),
     "full ridge": ((maxent, "RIDGE", 1.0),),
     "no ridge": ((maxent, "RIDGE", 1e-6),),
     "rows not evened out": ((maxent, "PASSES", 0),),

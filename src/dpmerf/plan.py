@@ -91,7 +91,9 @@ class Plan:
         match stage.recipe:
             case Tables():
                 grid = self.histograms.grid(self.codec)
-                return stage.recipe.feature_map(self.codec, Binning.equal(grid, 2 * stage.recipe.bins, stage.recipe.parts))
+                return stage.recipe.feature_map(
+                    self.codec, Binning.equal(grid, 2 * stage.recipe.bins, stage.recipe.parts)
+                )
             case Histograms() | Embedding() | ImageEmbedding():
                 return stage.recipe.feature_map(self.codec)
 

@@ -122,7 +122,7 @@ def noisy_tables(release: Release) -> Noisy:
     for name, values in by_part.items():
         span, bin_of_part = layout.span(names.index(name)), binning.bin_of_part(name)
         lab[:, span] = torch.zeros(C, span.stop - span.start).index_add(1, bin_of_part, values)
-        lab_variance[span] = torch.bincount(bin_of_part).float() * parts[0].sigma**2
+        lab_variance[span] = torch.bincount(bin_of_part).float() * parts[0].sigma ** 2
     measured = torch.zeros(q, q)
     pair = torch.zeros(P, P)
     by_class = torch.zeros(C, P, P) if label_pairs.blocks else None

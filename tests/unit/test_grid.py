@@ -1,0 +1,95 @@
+"""Grid: fine cells, bins of them, and parts of bins."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dpmerf.codec import Codec
+from dpmerf.generators.consistent import consistent, noisy_tables
+from dpmerf.generators.inside import _split, fine_shares
+from dpmerf.grid import Binning, FineGrid
+from dpmerf.presets import make_plan
+from dpmerf.private.measure import measure
+from dpmerf.schema import Schema
+from dpmerf.train import train
+from fixed_noise import FixedNoise
+
+SCHEMA = Schema.parse("""
+label = "y"
+[columns.x]
+kind = "number"
+min = 0
+max = 1
+nullable = true
+[columns.c]
+kind = "category"
+values = ["a", "b", "c"]
+[columns.y]
+kind = "flag"
+""")
+
+
+@settings(max_examples=30, deadline=None)
+@given(seed=st.integers(0, 2**31), parts=st.integers(1, 9), noise=st.floats(0.1, 300))
+def test_parts_are_runs_inside_bins_and_never_more_than_asked(seed: int, parts: int, noise: float) -> None:
+    grid = FineGrid(Codec(SCHEMA), 64)
+    rng = np.random.default_rng(seed)
+    mass = torch.from_numpy(rng.exponential(size=grid.variables["x"].size) ** 3 * 100)
+    found = Binning.cut(grid, {"x": mass}, 5.0, float(mass.sum()), 6, frozenset(), parts, noise)
+    part_of, bin_of = found.part_of["x"], found.bin_of["x"]
+    assert sorted(set(part_of.tolist())) == list(range(found.parts["x"].size))
+    assert (part_of.diff() >= 0).all() and (part_of.diff() <= 1).all()
+    assert torch.equal(found.bin_of_part("x")[part_of], bin_of)
+    assert int(torch.bincount(found.bin_of_part("x")).max()) <= parts
+    assert found.parts["x"].size <= Binning.equal(grid, 12, parts).parts["x"].size or parts == 1
+    again = Binning.from_json(grid, json.loads(json.dumps(found.to_json())))
+    assert torch.equal(again.part_of["x"], part_of) and torch.equal(again.bin_of["x"], bin_of)
+
+
+def test_columns_without_a_histogram_keep_every_cell() -> None:
+    plan = make_plan(SCHEMA, 1.0, 1e-5, rows=5000)
+    assert plan.histograms.columns == ("x",)
+    rng = np.random.default_rng(0)
+    rows = pa.table({"x": rng.random(500), "c": rng.choice(list("abc"), 500), "y": rng.random(500) < 0.5})
+    release = measure(rows, plan, noise=FixedNoise())
+    assert release.binning is not None and release.binning.variables["c"].size == 3
+    noisy = noisy_tables(release)
+    shares = fine_shares(release, release.binning, noisy, consistent(noisy))
+    for name, share in shares.items():
+        bin_of = release.binning.bin_of[name]
+        sums = torch.zeros(2, int(bin_of.max()) + 1, dtype=torch.float64).index_add(1, bin_of, share)
+        assert torch.allclose(sums, torch.ones_like(sums)) and bool((share >= 0).all())
+
+
+def test_parts_of_a_bin_are_split_by_class_only_as_far_as_noise_allows() -> None:
+    share, classes = torch.tensor([0.5, 0.5]).double(), torch.tensor([1000.0, 1000.0]).double()
+    apart = torch.tensor([[900.0, 100.0], [100.0, 900.0]]).double()
+    clear = _split(apart, classes, share, sigma=10.0)
+    assert torch.allclose(clear, torch.tensor([[0.9, 0.1], [0.1, 0.9]]).double(), atol=0.01)
+    drowned = _split(apart, classes, share, sigma=2000.0)
+    assert torch.allclose(drowned, torch.full((2, 2), 0.5).double(), atol=1e-3)
+
+
+@pytest.mark.slow
+def test_a_label_that_changes_inside_bins_is_learned() -> None:
+    """Stripes of width 1/32 alternate between the classes; bins are wider than a stripe."""
+    rng = np.random.default_rng(1)
+    n = 40_000
+    x = rng.random(n)
+    stripe = (x * 32).astype(int) % 2
+    rows = pa.table({"x": x, "c": rng.choice(list("abc"), n), "y": rng.random(n) < np.where(stripe, 0.9, 0.1)})
+    release = measure(rows, make_plan(SCHEMA, 2.0, 1e-5, rows=n))
+    assert release.binning is not None and release.binning.variables["x"].size < 32
+    made = train(release, seed=0).sample(20_000)
+    values = made.column("x").to_numpy(zero_copy_only=False)
+    label = made.column("y").to_numpy(zero_copy_only=False).astype(float)
+    inside = np.isfinite(values)
+    seen = np.where(inside, values * 32, 0).astype(int) % 2
+    assert label[inside & (seen == 1)].mean() - label[inside & (seen == 0)].mean() > 0.4
