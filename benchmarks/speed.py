@@ -249,7 +249,7 @@ def sample_many(preset: str, rows: int) -> Json:
 
 
 def wide(rows: int) -> Json:
-    """CPU seconds per row of each part of a release of 100 columns, and the coordinates of its stages: for docs/scale.md."""
+    """CPU seconds per row of each part of a release of 100 columns, and its coordinates: for docs/scale.md."""
     from dpmerf.private.measure import measure
     from dpmerf.private.persons import PersonCap, tags
     from fixed_noise import FixedNoise

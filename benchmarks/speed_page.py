@@ -69,8 +69,8 @@ def _wide(store: Store) -> str:
     timed = {k: v for k, v in cell.items() if isinstance(v, float) and k not in ("wall", "cpu")}
     rows = [[name.replace("_", " "), f"{1e6 * value:.1f}"] for name, value in timed.items()]
     sizes = ", ".join(f"{name} {size:,}" for name, size in cell["coordinates"].items())
-    words = f"Parts of a release of {cell['columns']} columns, CPU µs a row (noise: a coordinate). Coordinates: {sizes}.\n\n"
-    return words + table(["part", "CPU µs"], rows)
+    words = f"Parts of a release of {cell['columns']} columns, CPU µs a row (noise: a coordinate). "
+    return f"{words}Coordinates: {sizes}.\n\n" + table(["part", "CPU µs"], rows)
 
 
 def _spark(store: Store) -> str:

@@ -200,8 +200,8 @@ class Binning:
     ) -> Binning:
         """Bins from noisy fine histograms (noise of standard deviation sigma per cell): post-processing, no rows.
 
-        Columns in `whole`, and those without a histogram, keep every cell. A bin of numbers is cut into at most `parts` parts of about equal mass, each
-        of them LEAST_PART times the noise that its count will have.
+        Columns in `whole`, and those without a histogram, keep every cell. A bin of numbers is cut into at most `parts`
+        parts of about equal mass, each of them LEAST_PART times the noise that its count will have.
         """
         bin_of: dict[str, Tensor] = {}
         part_of: dict[str, Tensor] = {}

@@ -63,7 +63,8 @@ class Histograms(Recipe):
 class Tables(Recipe):
     """Contingency tables over bins: label × column (in parts of bins), pairs of columns, label × pairs.
 
-    Each family has its share. A family of t tables with share s gives each of its tables the weight √(s/t), so the norm is 1 and the diameter √2.
+    Each family has its share. A family of t tables with share s gives each of its tables the weight √(s/t), so the norm
+    is 1 and the diameter √2.
     """
 
     kind: Literal["tables"] = "tables"

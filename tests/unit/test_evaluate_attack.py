@@ -91,7 +91,7 @@ class Silent(NoiseSource):
 
 @pytest.mark.privacy
 def test_the_game_on_real_releases_with_correct_noise():
-    """At 95 % a game may be wrong; Clopper-Pearson on both rates makes that 1 in 400, and twice in five 6 in 100,000."""
+    """At 95 % a game may be wrong; bounds on both rates make that 1 in 400, and twice in five 6 in 100,000."""
     games = [release_game(1.0, 700) for _ in range(5)]
     assert all(g.epsilon_claimed == EPSILON and g.trials == 700 for g in games)
     assert sum(g.exceeds_claim for g in games) <= 1

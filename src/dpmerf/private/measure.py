@@ -9,8 +9,7 @@ from torch import Tensor
 
 from dpmerf.codec import Codec
 from dpmerf.errors import DataError, LedgerError, PlanError
-from dpmerf.features.algebra import FeatureMap
-from dpmerf.features.algebra import BITS
+from dpmerf.features.algebra import BITS, FeatureMap
 from dpmerf.grid import Binning
 from dpmerf.plan import Plan, Stage
 from dpmerf.private.images import open_data
