@@ -93,6 +93,7 @@ def _growth(store: Store) -> str:
 
     matplotlib.use("Agg")
     from matplotlib import pyplot
+    from matplotlib.ticker import LogLocator
 
     figure, axes = pyplot.subplots(2, len(GROWS), figsize=(13, 5.5), sharey="row")
     for what, (top, bottom) in zip(GROWS, axes.T, strict=True):
@@ -102,9 +103,15 @@ def _growth(store: Store) -> str:
         bottom.loglog(values, [1e3 * p["step"] for p in points], "o-", color="#b3541e", label="training step")
         bottom.loglog(values, [1e3 * p["step_limit"] for p in points], ":", color="#555555", label="its limit")
         bottom.set_xlabel(what)
+        for axis in (top, bottom):
+            axis.set_xticks(values, [f"{v:,}" for v in values])
+            axis.minorticks_off()
     axes[0, 0].set_ylabel("release, CPU µs a row")
     axes[1, 0].set_ylabel("training step, CPU ms")
     axes[1, 0].legend(frameon=False)
+    for axis in axes[:, 0]:
+        axis.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axis.yaxis.set_major_formatter("{x:g}")
     for axis in axes.flat:
         axis.spines[["top", "right"]].set_visible(False)
         axis.grid(alpha=0.25)
