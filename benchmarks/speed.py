@@ -37,10 +37,7 @@ from dpmerf.release import Release
 
 Json = dict[str, Any]
 LIMIT_ROWS = (32, 64, 128, 256)  # rows at a time, of which the fastest counts as the limit
-STEPS = {
-    "500 × 784, D 10,000, 10 classes": (500, 784, 10_000, 10),
-    "1000 × 100, D 2,000, 2 classes": (1000, 100, 2000, 2),
-}
+STEPS = ((500, 784, 10_000, 10), (1000, 100, 2000, 2))  # batch, columns, D, classes
 CHILD = """
 import json, resource, sys, time
 sys.path[:0] = [{root!r}, {tests!r}]
