@@ -16,7 +16,7 @@ from dpmerf.schema import Numeric, Schema
 
 DEFAULT_ROWS = 10_000  # assumed when nobody says how many rows to expect
 PAPER_DIM = 2_000
-SHARE_HISTOGRAMS = 0.20  # of the budget
+SHARE_HISTOGRAMS = 0.20  # of μ², for the fine histograms
 SHARES = (0.45, 0.30, 0.25)  # of the rest: label × column (more where few pairs are measured), pairs, label × pairs
 MOST_CELLS = 8e6  # classes × positions²: above it no pairs are measured
 MOST_CLASSES = 16  # a label with more classes is modelled as a column among the others

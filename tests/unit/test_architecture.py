@@ -6,7 +6,7 @@ from pathlib import Path
 SOURCE = Path(__file__).parents[2] / "src" / "dpmerf"
 # Each rung may import only rungs above it (and its own folder).
 LADDER = [
-    "errors", "progress", "schema", "draft", "cells", "pixels", "codec", "grid", "features", "error", "recipes",
+    "errors", "progress", "schema", "draft", "cells", "pixels", "codec", "cuts", "grid", "features", "error", "recipes",
     "budget", "plan", "image_presets", "presets", "release", "private", "generators", "model", "train", "tables",
     "gallery", "evaluate", "report", "api", "audit", "demo_data", "cli",
 ]  # fmt: skip
