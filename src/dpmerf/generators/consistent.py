@@ -19,6 +19,8 @@ from dpmerf.grid import to_simplex
 from dpmerf.recipes import Histograms, Tables
 from dpmerf.release import Measurement, Release
 
+ROUNDS = 10  # that fit counts to the sums they must have
+
 
 @final
 @dataclass(frozen=True)
@@ -191,13 +193,9 @@ def consistent(t: Noisy) -> Targets:
 
     classes = _class_counts(t, by_class, precision)
     spans = [layout.span(j) for j in range(len(layout.sizes))]
-    totals = torch.cat([to_simplex(totals[s], t.rows) for s in spans])
-    by_class = by_class + (totals - by_class.sum(0)) / C
-    if C > 1:
-        by_class = _shrunk(by_class, totals, classes / t.rows, 1 / precision, layout)
-    for _ in range(3):
-        by_class = by_class + (totals - by_class.sum(0)) / C
-        by_class = torch.cat([to_simplex(by_class[:, s], classes) for s in spans], dim=1)
+    spread = 1 / (total_precision + summed)
+    totals = torch.cat([positive_parts(totals[s], spread[s], t.rows) for s in spans])
+    by_class = _divided(by_class, 1 / precision, totals, classes, layout) if C > 1 else totals[None]
 
     pairs, label_pairs, v_pair, v_label = _combine(t, C)
     cells = t.measured[seg][:, seg]
@@ -219,14 +217,61 @@ def _class_counts(t: Noisy, by_class: Tensor, precision: Tensor) -> Tensor:
     return counts * (t.rows / counts.sum())
 
 
-def _shrunk(by_class: Tensor, totals: Tensor, shares: Tensor, variance: Tensor, layout: Layout) -> Tensor:
-    """James–Stein: a class differs from the whole in a column as far as the noise lets us see."""
-    S, sizes = layout.members, torch.tensor(layout.sizes, dtype=torch.float32)
-    prior = totals * shares[:, None]
-    apart = by_class - prior
-    noise = (variance * (1 - 1 / len(shares))) @ S * (sizes - 1) / sizes  # (q,) expected squared length
-    kept = (1 - noise / (apart.square() @ S).clamp_min(1e-6)).clamp_min(0.0)  # (C, q)
-    return prior + apart * kept[:, layout.column_of]
+def _divided(by_class: Tensor, variance: Tensor, totals: Tensor, classes: Tensor, layout: Layout) -> Tensor:
+    """(C, P) each bin's total divided among the classes, by empirical Bayes.
+
+    A class's share of a bin varies from bin to bin of a column by as much as the noise lets us see; a bin of few rows is
+    therefore held near the shares of all. Counts are positive, add up to the totals, and to the classes in every column.
+    """
+    S, seg, C = layout.members, layout.column_of, len(classes)
+    prior = totals * (classes / classes.sum())[:, None]
+    apart = by_class + (totals - by_class.sum(0)) / C - prior
+    variance = variance * (1 - 1 / C)
+    signal = totals.square() * _share_variance(apart / totals, variance / totals.square(), layout)[seg]
+    kept = signal / (signal + variance)
+    counts, variance = prior + kept * apart, kept * variance
+    weight = variance / (variance @ S)[seg]
+    for _ in range(ROUNDS):
+        counts = counts + (totals - positive(counts, variance).sum(0)) / C
+        counts = counts + ((classes[:, None] - positive(counts, variance) @ S)[:, seg]) * weight
+    counts = positive(counts, variance)
+    for _ in range(ROUNDS):
+        counts = counts * (classes[:, None] / (counts @ S))[:, seg]
+        counts = counts * (totals / counts.sum(0))
+    return counts
+
+
+def _share_variance(apart: Tensor, noise: Tensor, layout: Layout) -> Tensor:
+    """(q,) by how much classes' shares vary over the bins of a column: Paule and Mandel's estimate, by bisection."""
+    S, seg = layout.members, layout.column_of
+    expected = (torch.tensor(layout.sizes, dtype=torch.float32) - 1).clamp_min(0.5)
+    low, high = torch.full_like(expected, math.log(1e-6)), torch.zeros_like(expected)
+    for _ in range(30):
+        middle = (low + high) / 2
+        more = (apart.square() / (middle.exp()[seg] + noise)).mean(0) @ S > expected
+        low, high = torch.where(more, middle, low), torch.where(more, high, middle)
+    return high.exp()
+
+
+def positive(mean: Tensor, variance: Tensor) -> Tensor:
+    """The mean of a normal that is known to be positive: a noisy count below 0 means few rows, not none.
+
+    >>> positive(torch.tensor([-50.0, 0.0, 500.0]), torch.tensor(100.0)).round(decimals=1).tolist()
+    [1.899999976158142, 8.0, 500.0]
+    """
+    deviation = variance.double().clamp_min(1e-12).sqrt()
+    z = (mean / deviation).clamp_min(-1e3)
+    density = -z.square() / 2 - math.log(2 * math.pi) / 2
+    return (deviation * (z + (density - torch.special.log_ndtr(z)).exp())).to(mean.dtype)
+
+
+def positive_parts(v: Tensor, variance: Tensor, total: float | Tensor) -> Tensor:
+    """(k,) noisy counts -> positive ones that add up to the total; what is amiss goes where the noise is."""
+    weight = variance / variance.sum()
+    for _ in range(ROUNDS):
+        v = v + (total - positive(v, variance).sum()) * weight
+    v = positive(v, variance)
+    return v * (total / v.sum())
 
 
 def _combine(t: Noisy, C: int) -> tuple[Tensor, Tensor | None, float, float]:
