@@ -8,6 +8,7 @@ from typing import Any
 from unittest import mock
 
 import numpy as np
+import torch
 
 from benchmarks import scoring
 from benchmarks.data import SETS
@@ -35,7 +36,10 @@ VARIANTS: dict[str, tuple[Patch, ...]] = {
     "full ridge": ((maxent, "RIDGE", 1.0),),
     "no ridge": ((maxent, "RIDGE", 1e-6),),
     "rows not evened out": ((maxent, "PASSES", 0),),
-    "no shrinkage of classes": ((consistent, "_shrunk", lambda by_class, *_: by_class),),
+    "no shrinkage of classes": (
+        (consistent, "_share_variance", lambda a, n, layout: torch.full((len(layout.sizes),), 1e9)),
+    ),
+    "counts cut off at zero": ((consistent, "positive", lambda mean, _: mean.clamp_min(1e-3)),),
     "flat inside bins": ((inside, "_shrink", lambda noisy, widths, *_: widths / widths.sum()),),
     "a quarter of the chains": ((maxent, "CHAINS", 2_048),),
 }

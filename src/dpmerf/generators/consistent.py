@@ -220,8 +220,9 @@ def _class_counts(t: Noisy, by_class: Tensor, precision: Tensor) -> Tensor:
 def _divided(by_class: Tensor, variance: Tensor, totals: Tensor, classes: Tensor, layout: Layout) -> Tensor:
     """(C, P) each bin's total divided among the classes, by empirical Bayes.
 
-    A class's share of a bin varies from bin to bin of a column by as much as the noise lets us see; a bin of few rows is
-    therefore held near the shares of all. Counts are positive, add up to the totals, and to the classes in every column.
+    A class's share of a bin varies from bin to bin of a column by as much as the noise lets us see; a bin of few rows
+    is therefore held near the shares of all. Counts are positive, add up to the totals, and to the classes in every
+    column.
     """
     S, seg, C = layout.members, layout.column_of, len(classes)
     prior = totals * (classes / classes.sum())[:, None]
