@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+CLEAR = 4.0  # times its noise: a count that is no accident
+WIDE = 0.9  # of the range: an end that is worth leaving empty
 DEEP = 0.5  # a valley lies below this part of the lower of its two peaks
 MOST_CATEGORIES = 64  # categories that keep a bin of their own
 
@@ -48,6 +50,27 @@ def cut_numbers(
     if nullable:
         bin_of[-1] = bin_of[:size].max() + 1
     return bin_of
+
+
+def support(counts: np.ndarray, widths: np.ndarray, sigma: float) -> slice:
+    """The cells without an end of the range that is nearly all of it and in which noise is all there is to see.
+
+    A bound may be generous, and noise would put rows anywhere up to it: a few of them in the last decade of a skewed
+    column outweigh all others in its mean and variance.
+
+    >>> support(np.array([900.0, 80.0, 4.0, -3.0, 5.0]), np.array([1, 1, 1, 10, 100]), 5.0)
+    slice(0, 2, None)
+    """
+    last = len(counts) - _empty_end(counts[::-1], widths[::-1], sigma)
+    return slice(_empty_end(counts[:last], widths[:last], sigma), last)
+
+
+def _empty_end(counts: np.ndarray, widths: np.ndarray, sigma: float) -> int:
+    """How many cells at the beginning hold nothing but noise, if they are a wide part; else 0."""
+    together = np.cumsum(counts) / np.sqrt(np.arange(1, len(counts) + 1))
+    seen = np.maximum(counts, together) > CLEAR * sigma
+    end = int(np.argmax(seen)) if seen.any() else 0
+    return end if widths[:end].sum() > WIDE * widths.sum() else 0
 
 
 def cut_parts(bin_of: np.ndarray, mass: np.ndarray, most: int, least: float) -> np.ndarray:

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from dpmerf.codec import Axis, Batch, Codec, Variable, null_name
-from dpmerf.cuts import cut_categories, cut_numbers, cut_parts
+from dpmerf.cuts import cut_categories, cut_numbers, cut_parts, support
 from dpmerf.schema import Numeric
 
 CONTINUOUS = 2**24  # levels of a column that has no step of its own
@@ -211,7 +211,10 @@ class Binning:
             mass = to_simplex(counts[name].double(), rows).numpy()
             if name in grid.numeric:
                 nullable = grid.codec.schema.columns[name].nullable
-                cut = cut_numbers(mass, grid.numeric[name].widths, nullable, sigma, rows, bins)
+                fine = grid.numeric[name]
+                lived = support(counts[name].numpy()[: fine.size], fine.widths, sigma)
+                mass[: lived.start] = mass[lived.stop : fine.size] = 0.0
+                cut = cut_numbers(mass, fine.widths, nullable, sigma, rows, bins)
             else:
                 cut = cut_categories(mass, sigma)
             bin_of[name] = part_of[name] = torch.from_numpy(cut).long()

@@ -6,6 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from dpmerf.cuts import support
 from dpmerf.generators.consistent import Noisy, Targets
 from dpmerf.grid import Binning, to_simplex
 from dpmerf.recipes import Histograms
@@ -56,7 +57,23 @@ def _column(binning: Binning, noisy: Noisy, t: Targets, name: str, histogram: Te
         if here is not None and by_class is not None and C > 1 and len(share) > 1:
             of_class = _split(here, by_class[:, b], share, noisy.part_sigma)
         found[:, cells] = of_class[:, parts] * inside
-    return found
+    fine = binning.grid.numeric.get(name)
+    return _where_rows_live(found, bin_of, histogram, fine.widths, sigma) if fine else found
+
+
+def _where_rows_live(shares: Tensor, bin_of: Tensor, histogram: Tensor, widths: np.ndarray, sigma: float) -> Tensor:
+    """The shares without wide empty ends of the range; a bin that lies in one is filled from its near side."""
+    lived = support(histogram.numpy()[: len(widths)], widths, sigma)
+    shares = shares.clone()
+    for cells in (torch.arange(lived.start).flip(0), torch.arange(lived.stop, len(widths))):  # from the near side
+        for b in bin_of[cells].unique().tolist():
+            own = cells[bin_of[cells] == b]
+            shares[:, own] = 0
+            members = torch.nonzero(bin_of == b).flatten()
+            if bool((shares[:, members].sum(1) == 0).any()):
+                shares[:, own[0]] = 1
+            shares[:, members] /= shares[:, members].sum(1, keepdim=True)
+    return shares
 
 
 def _split(counts: Tensor, classes: Tensor, share: Tensor, sigma: float) -> Tensor:
