@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpmerf.codec import Codec
+from dpmerf.cuts import support
 from dpmerf.generators.consistent import consistent, noisy_tables
 from dpmerf.generators.inside import _split, fine_shares
 from dpmerf.grid import Binning, FineGrid
@@ -93,3 +94,45 @@ def test_a_label_that_changes_inside_bins_is_learned() -> None:
     inside = np.isfinite(values)
     seen = np.where(inside, values * 32, 0).astype(int) % 2
     assert label[inside & (seen == 1)].mean() - label[inside & (seen == 0)].mean() > 0.4
+
+
+def test_a_wide_end_with_nothing_but_noise_is_no_support() -> None:
+    widths = np.r_[np.ones(20), 2.0 ** np.arange(30)].astype(np.int64)
+    true = np.r_[np.full(20, 500.0), np.zeros(30)]
+    found = [support(true + 30 * np.random.default_rng(seed).standard_normal(50), widths, 30.0) for seed in range(100)]
+    assert sum(s == slice(0, 20) for s in found) >= 95  # else one cell of noise passed four deviations, or hid
+
+
+def test_a_spike_at_the_far_end_keeps_the_range() -> None:
+    widths = np.r_[np.ones(20), 2.0 ** np.arange(30)].astype(np.int64)
+    counts = np.r_[np.full(20, 500.0), np.zeros(29), 400.0]
+    assert support(counts, widths, 30.0) == slice(0, 50)
+
+
+def test_a_narrow_empty_end_is_kept() -> None:
+    counts = np.r_[np.full(20, 500.0), np.zeros(30)]
+    assert support(counts, np.ones(50, np.int64), 30.0) == slice(0, 50)
+
+
+def test_a_column_of_noise_keeps_its_range() -> None:
+    assert support(np.zeros(50), np.ones(50, np.int64), 30.0) == slice(0, 50)
+
+
+def test_a_generous_bound_does_not_put_rows_near_it() -> None:
+    schema = Schema.parse("""
+    label = "y"
+    [columns.x]
+    kind = "integer"
+    min = 0
+    max = 1_000_000_000
+    log = true
+    [columns.y]
+    kind = "flag"
+    """)
+    rng = np.random.default_rng(0)
+    x = np.rint(np.exp(rng.normal(5, 1, 20_000))).astype(np.int64)
+    table = pa.table({"x": x, "y": pa.array(rng.random(20_000) < 0.5)})
+    release = measure(table, make_plan(schema, 1.0, 1e-5, rows=20_000), noise=FixedNoise(1))
+    made = train(release, seed=0, steps=1).sample(20_000)["x"].to_numpy()
+    assert 0.5 < made.std() / x.std() < 2
+    assert made.max() < 100_000
