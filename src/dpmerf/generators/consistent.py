@@ -218,23 +218,20 @@ def _class_counts(t: Noisy, by_class: Tensor, precision: Tensor) -> Tensor:
 
 
 def _divided(by_class: Tensor, variance: Tensor, totals: Tensor, classes: Tensor, layout: Layout) -> Tensor:
-    """(C, P) each bin's total divided among the classes, by empirical Bayes.
+    """(C, P) each bin's total divided among the classes.
 
-    A class's share of a bin varies from bin to bin of a column by as much as the noise lets us see; a bin of few rows
-    is therefore held near the shares of all. Counts are positive, add up to the totals, and to the classes in every
-    column.
+    Counts are positive, add up to the totals, and to the classes in every column.
     """
     S, seg, C = layout.members, layout.column_of, len(classes)
     prior = totals * (classes / classes.sum())[:, None]
     apart = by_class + (totals - by_class.sum(0)) / C - prior
     variance = variance * (1 - 1 / C)
-    signal = totals.square() * _share_variance(apart / totals, variance / totals.square(), layout)[seg]
-    kept = signal / (signal + variance)
+    kept = _kept(apart, variance, layout)[:, seg]
     counts, variance = prior + kept * apart, kept * variance
-    weight = variance / (variance @ S)[seg]
+    of_column, of_bin = variance / (variance @ S)[:, seg], variance / variance.sum(0)
     for _ in range(ROUNDS):
-        counts = counts + (totals - positive(counts, variance).sum(0)) / C
-        counts = counts + ((classes[:, None] - positive(counts, variance) @ S)[:, seg]) * weight
+        counts = counts + (totals - positive(counts, variance).sum(0)) * of_bin
+        counts = counts + (classes[:, None] - positive(counts, variance) @ S)[:, seg] * of_column
     counts = positive(counts, variance)
     for _ in range(ROUNDS):
         counts = counts * (classes[:, None] / (counts @ S))[:, seg]
@@ -242,16 +239,11 @@ def _divided(by_class: Tensor, variance: Tensor, totals: Tensor, classes: Tensor
     return counts
 
 
-def _share_variance(apart: Tensor, noise: Tensor, layout: Layout) -> Tensor:
-    """(q,) by how much classes' shares vary over the bins of a column: Paule and Mandel's estimate, by bisection."""
-    S, seg = layout.members, layout.column_of
-    expected = (torch.tensor(layout.sizes, dtype=torch.float32) - 1).clamp_min(0.5)
-    low, high = torch.full_like(expected, math.log(1e-6)), torch.zeros_like(expected)
-    for _ in range(30):
-        middle = (low + high) / 2
-        more = (apart.square() / (middle.exp()[seg] + noise)).mean(0) @ S > expected
-        low, high = torch.where(more, middle, low), torch.where(more, high, middle)
-    return high.exp()
+def _kept(apart: Tensor, variance: Tensor, layout: Layout) -> Tensor:
+    """(C, q) James and Stein: a class differs from the whole in a column as far as the noise lets us see."""
+    S, sizes = layout.members, torch.tensor(layout.sizes, dtype=torch.float32)
+    noise = variance @ S * (sizes - 1) / sizes  # (q,) expected squared length
+    return (1 - noise / (apart.square() @ S).clamp_min(1e-6)).clamp_min(1e-6)
 
 
 def positive(mean: Tensor, variance: Tensor) -> Tensor:
