@@ -117,17 +117,19 @@ def page(store: Store) -> str:
     rows = []
     for name, variant in VARIANTS.items():
         if runs := found.get(name):
-
-            def mean(*path: str, of: list[dict[str, Any]] = runs) -> float:
-                return float(np.mean([r[path[0]][path[1]] if len(path) > 1 else r[path[0]] for r in of]))
-
-            scores = [f"{mean(who, 'synthetic'):.3f} ({mean(who, 'real'):.3f})" for who in ("mean", "best")]
-            missing = f"{mean('nulls', 'synthetic'):.1%} ({mean('nulls', 'real'):.1%})"
-            distances = [f"{mean(f'tv{k}'):.3f}" for k in (1, 2, 3)]
+            scores = [_beside(runs, what, ".3f") for what in ("mean", "best")]
+            missing = _beside(runs, "nulls", ".1%")
+            distances = [f"{np.mean([r[f'tv{k}'] for r in runs]):.3f}" for k in (1, 2, 3)]
             metric = {"roc_auc": "ROC", "r2": "R²"}[runs[0]["metric"]]
             rows.append([variant.what, metric, *scores, missing, *distances, str(len(runs))])
     header = ["", "score", "mean of models (real rows)", "best model (real rows)", "missing cells (real)"]
     return table([*header, "TV 1-way", "2-way", "3-way", "runs"], rows) if rows else ""
+
+
+def _beside(runs: list[dict[str, Any]], what: str, form: str) -> str:
+    """Synthetic rows, and real ones in brackets: means over runs."""
+    synthetic, real = (np.mean([r[what][rows] for r in runs]) for rows in ("synthetic", "real"))
+    return f"{synthetic:{form}} ({real:{form}})"
 
 
 EXPERIMENT = Experiment(

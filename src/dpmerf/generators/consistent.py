@@ -258,7 +258,7 @@ def positive(mean: Tensor, variance: Tensor) -> Tensor:
     return (deviation * (z + (density - torch.special.log_ndtr(z)).exp())).to(mean.dtype)
 
 
-def positive_parts(v: Tensor, variance: Tensor, total: float | Tensor) -> Tensor:
+def positive_parts(v: Tensor, variance: Tensor, total: float) -> Tensor:
     """(k,) noisy counts -> positive ones that add up to the total; what is amiss goes where the noise is."""
     weight = variance / variance.sum()
     for _ in range(ROUNDS):

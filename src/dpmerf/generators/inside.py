@@ -62,9 +62,8 @@ def _column(binning: Binning, noisy: Noisy, t: Targets, name: str, histogram: Te
 
 
 def _where_rows_live(shares: Tensor, bin_of: Tensor, histogram: Tensor, widths: np.ndarray, sigma: float) -> Tensor:
-    """The shares without wide empty ends of the range; a bin that lies in one is filled from its near side."""
+    """Empty the wide ends of the range that show only noise, in place; a bin there is filled from its near side."""
     lived = support(histogram.numpy()[: len(widths)], widths, sigma)
-    shares = shares.clone()
     for cells in (torch.arange(lived.start).flip(0), torch.arange(lived.stop, len(widths))):  # from the near side
         for b in bin_of[cells].unique().tolist():
             own = cells[bin_of[cells] == b]
