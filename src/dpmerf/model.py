@@ -26,7 +26,7 @@ from dpmerf.generators.pictures import Pictures
 from dpmerf.plan import digest
 from dpmerf.release import CARD, Release, read_bytes, read_json, write_folder
 
-FORMAT = 1
+FORMAT = 2
 DOCUMENT, TENSORS = "model.json", "weights.safetensors"
 GENERATORS: dict[str, type[Generator]] = {"maxent": MaxEnt, "network": Network, "pictures": Pictures}
 CHUNK, CELLS = 200_000, 2**24  # rows, and numbers, drawn at a time
@@ -115,7 +115,7 @@ class Model:
         release = Release.load(folder)
         try:
             if document.get("format") != FORMAT or document.get("kind") != "model":
-                raise ArtefactError(f"{path}: not a model of format {FORMAT}")
+                raise ArtefactError(f"{path}: not a model of format {FORMAT}. Train it again from its release")
             if digest({k: v for k, v in document.items() if k != "hash"}) != document["hash"]:
                 raise ArtefactError(f"{path}: its description was changed (hash differs). Train it again")
             if hashlib.sha256(tensors).hexdigest() != document["weights_sha256"]:

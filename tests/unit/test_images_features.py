@@ -15,7 +15,7 @@ from dpmerf.features.algebra import BITS, of, onehot
 from dpmerf.features.circle import cos_sin
 from dpmerf.features.tones import BINS, Tones, bin_of
 from dpmerf.features.views import FourierOf, Views, gabor_bank, projected
-from dpmerf.generators.tones import bend, tone_curves
+from dpmerf.generators.finish import GRAINS, bend, fitted, tone_curves
 from dpmerf.presets import make_plan
 from dpmerf.private.contribute import bounded
 from dpmerf.private.image_facts import declare
@@ -120,8 +120,28 @@ def test_tones_are_shares_and_curves_reach_them(channels: int) -> None:
     assert bin_of(torch.tensor([0, 1, 254, 255])).tolist() == [0, 1, BINS - 2, BINS - 1]
     wanted = (values.mean(dim=0) * math.sqrt(channels)).view(1, channels, BINS)
     hazy = 0.1 + 0.6 * torch.rand(200, channels, 144)
-    curves = tone_curves(wanted, [hazy])
+    curves = tone_curves(wanted, hazy[None])
     bent = bend(hazy.flatten(1), curves, torch.zeros(200, dtype=torch.long))
     got = (dense.__class__(channels, 144)(bent.double()).mean(dim=0) * math.sqrt(channels)).view_as(wanted)
     assert float((got - wanted).abs().max()) < 0.02
     assert bool((curves.diff(dim=2) >= 0).all())
+
+
+def test_grain_is_as_strong_as_the_judge_allows() -> None:
+    """A judge that wants pixels to vary gets the most grain, one that abhors it none; tones are kept either way."""
+    rng = torch.Generator().manual_seed(0)
+    flat = torch.linspace(0.1, 0.9, 144).repeat(2, 300, 1, 1)  # two classes, no variation within them
+    wanted = torch.zeros(2, 1, BINS, dtype=torch.float64)
+    wanted[..., 0], wanted[..., 9], wanted[..., -1] = 0.6, 0.3, 0.1
+
+    def variation(x: torch.Tensor) -> float:
+        return float(x.view(2, 300, -1).std(dim=1).mean())
+
+    judged = {d: fitted(wanted, flat, d, rng) for d in (lambda x: 1 - variation(x), variation, lambda _: 0.0)}
+    most, *none = judged.values()
+    assert most.grain == max(GRAINS) and all(finish.grain == 0 for finish in none)
+    labels = torch.zeros(300, dtype=torch.long)
+    for finish in judged.values():
+        made = finish(flat[0].flatten(1), labels, rng)
+        assert abs(float((made * 255).round().eq(0).float().mean()) - 0.6) < 0.03
+    assert variation(most(flat[0].flatten(1).repeat(2, 1), labels.repeat(2), rng)) > 0.05

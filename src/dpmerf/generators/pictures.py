@@ -21,7 +21,7 @@ from dpmerf.features.circle import mean_cos_sin
 from dpmerf.features.tones import Tones
 from dpmerf.features.views import FourierOf, projected
 from dpmerf.generators.base import Generator, Given, History, State
-from dpmerf.generators.tones import bend, released_tones, tone_curves
+from dpmerf.generators.finish import Finish, fitted, released_tones
 from dpmerf.generators.upsampling import Upsampler, default_body, paper_body
 from dpmerf.grid import to_simplex
 from dpmerf.progress import SILENT, Bars
@@ -34,7 +34,7 @@ CHECK_EVERY = 250
 LEAST_PER_CLASS = 5  # pictures of a class in a step
 MOST_CLASSES = 32  # in a step; with more classes a step takes some of them
 FAST = 0.3  # of the steps
-TONE_PICTURES = 500  # of each class, from which its tone curve is taken
+FINISH_PICTURES = 5_000  # from which grain and tone curves are taken, from 50 to 500 of each class
 
 
 @final
@@ -71,11 +71,11 @@ class Pictures(Generator):
 
     kind: ClassVar[str] = "pictures"
 
-    def __init__(self, release: Release, body: Upsampler, shares: Tensor, curves: Tensor | None) -> None:
+    def __init__(self, release: Release, body: Upsampler, shares: Tensor, finish: Finish | None) -> None:
         self._release = release
         self._body = body.eval()
         self._shares = shares
-        self._curves = curves  # None: tones were not released, and pictures stay as the network makes them
+        self._finish = finish  # None: tones were not released, and pictures stay as the network makes them
 
     @property
     def conditions(self) -> frozenset[str]:
@@ -92,16 +92,16 @@ class Pictures(Generator):
         latent = torch.randn(n, settings_of(self._release).latent, generator=rng)
         inputs = with_label(latent, labels, len(self._shares))
         parts = zip(inputs.split(500), labels.split(500), strict=True)
-        numbers = torch.cat([self._bent(self._body(part), code) for part, code in parts])
+        numbers = torch.cat([self._finished(self._body(part), code, rng) for part, code in parts])
         return Batch(numbers, {label.name: labels} if label else {})
 
-    def _bent(self, pictures: Tensor, labels: Tensor) -> Tensor:
-        return pictures if self._curves is None else bend(pictures, self._curves, labels)
+    def _finished(self, pictures: Tensor, labels: Tensor, rng: torch.Generator) -> Tensor:
+        return self._finish(pictures, labels, rng) if self._finish else pictures
 
     def state(self) -> State:
         tensors = {f"body.{k}": v.cpu() for k, v in self._body.state_dict().items()}
-        curves = {} if self._curves is None else {"curves": self._curves}
-        return State({}, {**tensors, **curves, "shares": self._shares})
+        grain, curves = (self._finish.grain, {"curves": self._finish.curves}) if self._finish else (0.0, {})
+        return State({"grain": grain}, {**tensors, **curves, "shares": self._shares})
 
     @classmethod
     def from_state(cls, release: Release, state: State) -> Pictures:
@@ -112,7 +112,9 @@ class Pictures(Generator):
             )
         except RuntimeError:
             raise ArtefactError("the model's weights do not fit its release: it is damaged") from None
-        return cls(release, body, state.tensors["shares"], state.tensors.get("curves"))
+        curves = state.tensors.get("curves")
+        finish = None if curves is None else Finish(float(state.settings["grain"]), curves)
+        return cls(release, body, state.tensors["shares"], finish)
 
     @staticmethod
     def fit(
@@ -162,7 +164,7 @@ class Pictures(Generator):
                     history.note(step + 1, float(seen), float(unseen))
             _settle_norms(body, lambda: drawn(torch.randperm(classes, generator=rng)[:shown], per_class))
         body = body.cpu().eval()
-        return Pictures(release, body, loss_of.shares, _curves(release, body, s.latent, classes, rng)), history
+        return Pictures(release, body, loss_of.shares, _finish(release, body, s.latent, loss_of, rng)), history
 
 
 @final
@@ -206,7 +208,7 @@ class Loss:
         training, where it rewards pictures that resemble each other; `unbiased` takes it off, for judging.
         """
         per = len(pictures) // len(classes)
-        views = self._views(pictures, self._names)
+        views = self._views(pictures.to(self._device), self._names)
         weight = self._weight[classes.to(self._device)]
         total = torch.zeros(len(classes), device=self._device)
         for view, share, frequencies, target in self._parts[part]:
@@ -252,18 +254,25 @@ def _counts(release: Release, classes: int) -> Tensor:
 
 
 @torch.no_grad()
-def _curves(release: Release, body: nn.Module, latent: int, classes: int, rng: torch.Generator) -> Tensor | None:
-    """Tone curves of a trained network, where tones were released."""
+def _finish(release: Release, body: nn.Module, latent: int, loss_of: Loss, rng: torch.Generator) -> Finish | None:
+    """Grain and tone curves of a trained network, where tones were released, by features it was not trained on."""
     tones = next((m for m in release.measurements(release.plan.stages[0]) if isinstance(m.block.dense, Tones)), None)
     if tones is None:
         return None
+    classes = loss_of.classes
     channels = release.plan.schema.image[1].channels if release.plan.schema.image else 1
     shares = released_tones(tones, _counts(release, classes), channels)
+    per = min(500, max(50, FINISH_PICTURES // classes))
+    judged = torch.arange(min(classes, MOST_CLASSES))
     outputs = []
     for label in torch.arange(classes):
-        inputs = with_label(torch.randn(TONE_PICTURES, latent, generator=rng), label.expand(TONE_PICTURES), classes)
-        outputs.append(body(inputs).view(TONE_PICTURES, channels, -1))
-    return tone_curves(shares, outputs)
+        inputs = with_label(torch.randn(per, latent, generator=rng), label.expand(per), classes)
+        outputs.append(body(inputs).view(per, channels, -1))
+
+    def distance(pictures: Tensor) -> float:
+        return float(loss_of(pictures[: per * len(judged)], judged, Loss.HELD_OUT, unbiased=True))
+
+    return fitted(shares, torch.stack(outputs), distance, rng)
 
 
 def _settle_norms(body: nn.Module, draw: Callable[[], Tensor]) -> None:
