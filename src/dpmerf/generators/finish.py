@@ -1,8 +1,9 @@
 """Finish: grain and tone curves, which give a generator's smooth pictures the pixels of real ones.
 
-Networks leave a haze where real pictures are black, and pixels that hardly vary within a class. Grain (white noise)
-lets pixels vary; then a monotone curve per class and channel, from the distribution of the grainy values to the
-released one, restores the tones without moving an edge. How much grain: as much as the release does not object to.
+Networks leave a haze where real pictures are black. A monotone curve per class and channel, from the network's own
+distribution of pixel values to the released one, removes it without moving an edge. What is left are pixels that hardly
+vary within a class: grain (white noise) lets them vary, and a second curve restores the tones. How much grain: as much
+as the release does not object to.
 """
 
 from __future__ import annotations
@@ -32,12 +33,14 @@ SLACK = 0.04  # the strongest grain may raise the held-out distance by this shar
 class Finish:
     """What pictures go through after the network."""
 
+    before: Tensor  # curves (classes, channels, GRID + 1): where each grid point goes
     grain: float
-    curves: Tensor  # (classes, channels, GRID + 1): where each grid point goes
+    after: Tensor  # curves again
 
     def __call__(self, numbers: Tensor, labels: Tensor, rng: torch.Generator) -> Tensor:
         """Pictures (n, channels · pixels) of these labels."""
-        return bend(numbers + self.grain * torch.randn(numbers.shape, generator=rng), self.curves, labels)
+        clear = bend(numbers, self.before, labels)
+        return bend(clear + self.grain * torch.randn(clear.shape, generator=rng), self.after, labels)
 
 
 def fitted(shares: Tensor, outputs: Tensor, distance: Callable[[Tensor], float], rng: torch.Generator) -> Finish:
@@ -47,12 +50,14 @@ def fitted(shares: Tensor, outputs: Tensor, distance: Callable[[Tensor], float],
     """
     classes, n = outputs.shape[:2]
     labels = torch.arange(classes).repeat_interleave(n)
-    noise = torch.randn(outputs.shape, generator=rng)
+    before = tone_curves(shares, outputs)
+    clear = bend(outputs.flatten(2).flatten(0, 1), before, labels)
+    noise = torch.randn(clear.shape, generator=rng)
     tried = []
     for grain in GRAINS:
-        rough = outputs + grain * noise
-        curves = tone_curves(shares, rough)
-        tried.append((distance(bend(rough.flatten(2).flatten(0, 1), curves, labels)), Finish(grain, curves)))
+        rough = clear + grain * noise
+        after = tone_curves(shares, rough.view(outputs.shape))
+        tried.append((distance(bend(rough, after, labels)), Finish(before, grain, after)))
     least = min(d for d, _ in tried)
     allowed = [finish for d, finish in tried if d <= least + SLACK * max(least, 0.0)]
     return allowed[-1] if least > 0 else allowed[0]

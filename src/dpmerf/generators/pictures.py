@@ -61,7 +61,7 @@ def _stairs(step: int, steps: int) -> float:
 
 SETTINGS = {
     "paper": Settings(paper_body, latent=5, batch=100, steps=3_000, rate=1e-2, schedule=_stairs, parts=1),
-    "default": Settings(default_body, latent=8, batch=100, steps=12_000, rate=5e-3, schedule=_cosine, parts=3),
+    "default": Settings(default_body, latent=8, batch=100, steps=4_000, rate=5e-3, schedule=_cosine, parts=3),
 }
 
 
@@ -100,8 +100,9 @@ class Pictures(Generator):
 
     def state(self) -> State:
         tensors = {f"body.{k}": v.cpu() for k, v in self._body.state_dict().items()}
-        grain, curves = (self._finish.grain, {"curves": self._finish.curves}) if self._finish else (0.0, {})
-        return State({"grain": grain}, {**tensors, **curves, "shares": self._shares})
+        if (f := self._finish) is None:
+            return State({}, {**tensors, "shares": self._shares})
+        return State({"grain": f.grain}, {**tensors, "before": f.before, "after": f.after, "shares": self._shares})
 
     @classmethod
     def from_state(cls, release: Release, state: State) -> Pictures:
@@ -112,9 +113,9 @@ class Pictures(Generator):
             )
         except RuntimeError:
             raise ArtefactError("the model's weights do not fit its release: it is damaged") from None
-        curves = state.tensors.get("curves")
-        finish = None if curves is None else Finish(float(state.settings["grain"]), curves)
-        return cls(release, body, state.tensors["shares"], finish)
+        tensors, grain = state.tensors, state.settings.get("grain")
+        finish = None if grain is None else Finish(tensors["before"], float(grain), tensors["after"])
+        return cls(release, body, tensors["shares"], finish)
 
     @staticmethod
     def fit(
