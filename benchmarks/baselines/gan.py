@@ -17,11 +17,11 @@ import torch
 from torch import Tensor, nn
 
 from benchmarks.baselines import dpsgd
-from benchmarks.baselines.tabular import Layout, network
+from benchmarks.baselines.tabular import Layout, drawn, network
 from benchmarks.methods import Task
 
 LATENT, HIDDEN = 16, (128, 128)
-STEPS, BATCH, RATE, CLIP, BOX = 1_500, 128, 5e-4, 1.0, 0.1
+STEPS, BATCH, RATE, CLIP, BOX = 1_500, 128, 2e-3, 1.0, 0.1
 COUNTS = 0.1  # of ε, for the class counts of DP-CGAN
 
 
@@ -53,7 +53,7 @@ def _train(task: Task, conditional: bool) -> pa.Table:
         z = torch.randn(size, LATENT, generator=rng)
         if shares is None:
             out = generator(z)
-            return torch.cat([layout.heads(out[:, : layout.width]), torch.softmax(out[:, layout.width :], 1)], dim=1)
+            return torch.cat([layout.heads(out[:, : layout.width]), drawn(out[:, layout.width :])], dim=1)
         label = torch.multinomial(shares, size, replacement=True, generator=rng)
         told = nn.functional.one_hot(label, layout.classes).float()
         return torch.cat([layout.heads(generator(torch.cat([z, told], 1))[:, : layout.width]), told], dim=1)

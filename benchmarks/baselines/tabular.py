@@ -46,7 +46,7 @@ class Layout:
         return torch.cat([batch.numbers.float(), *onehots], dim=1), labels
 
     def decode(self, matrix: Tensor, labels: Tensor, rng: torch.Generator) -> pa.Table:
-        """Generated rows as a table: probabilities are drawn from."""
+        """Generated rows as a table; one-hots may be probabilities, which are drawn from."""
         codes = {}
         parts = matrix[:, self.numeric :].split([v.size for v in self.variables], dim=1) if self.variables else ()
         for v, p in zip(self.variables, parts, strict=True):
@@ -57,9 +57,17 @@ class Layout:
         return self.codec.decode(self.codec.with_label(Batch(numbers, codes)))
 
     def heads(self, out: Tensor) -> Tensor:
-        """A network's last layer -> sigmoids for numbers, softmaxes for categories."""
+        """A network's last layer -> sigmoids for numbers, draws for categories."""
         parts = out[:, self.numeric :].split([v.size for v in self.variables], dim=1) if self.variables else ()
-        return torch.cat([torch.sigmoid(out[:, : self.numeric]), *(torch.softmax(p, dim=1) for p in parts)], dim=1)
+        return torch.cat([torch.sigmoid(out[:, : self.numeric]), *(drawn(p) for p in parts)], dim=1)
+
+
+def drawn(logits: Tensor) -> Tensor:
+    """One-hot draws, as real rows are: a critic tells softmaxes from those at once. Gradients pass as if they were soft.
+
+    Seeded by `torch.manual_seed`.
+    """
+    return nn.functional.gumbel_softmax(logits, tau=0.5, hard=True)
 
 
 def network(inputs: int, hidden: tuple[int, ...], outputs: int) -> nn.Sequential:
