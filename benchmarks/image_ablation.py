@@ -61,8 +61,8 @@ VARIANTS: dict[str, Callable[[], Patch | None]] = {
     "edges alone": lambda: _views("edges"),
     "windows alone": lambda: _views("windows"),
     "no windows": lambda: _views("pixels", "edges"),
-    "a third of the steps": lambda: _settings(steps=1_333),
-    "three times the steps": lambda: _settings(steps=12_000),
+    "as with --fast": lambda: _settings(steps=round(pictures.FAST * pictures.SETTINGS["default"].steps)),
+    "three times the steps": lambda: _settings(steps=3 * pictures.SETTINGS["default"].steps),
 }
 
 

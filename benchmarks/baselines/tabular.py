@@ -63,7 +63,7 @@ class Layout:
 
 
 def drawn(logits: Tensor) -> Tensor:
-    """One-hot draws, as real rows are: a critic tells softmaxes from those at once. Gradients pass as if they were soft.
+    """One-hot draws, as real rows are (a critic tells softmaxes from those at once); gradients pass as if soft.
 
     Seeded by `torch.manual_seed`.
     """
