@@ -85,7 +85,6 @@ def make(this: Run, target: Path, name: str, preset: str, epsilon: str, repeat: 
     target.parent.mkdir(parents=True, exist_ok=True)
     n = 3_000 if this.quick else max(SIZES)
     gallery.write_npz(model.stream(n), target, schema, n)
-    model.save(target.with_name("model"))
     if not this.quick:
         sheet = this.store.folder / "images" / f"sheet_{name}_{preset}_{epsilon}.png"
         sheet.parent.mkdir(parents=True, exist_ok=True)
