@@ -26,11 +26,19 @@ CHEAPEST_FIRST = (
 TWELVE = tuple(name for name in CHEAPEST_FIRST if name != CNN)
 
 
-def score(name: str, x: np.ndarray, y: np.ndarray, test_x: np.ndarray, test_y: np.ndarray, seed: int) -> dict[str, Any]:
+def score(
+    name: str,
+    x: np.ndarray,
+    y: np.ndarray,
+    test_x: np.ndarray,
+    test_y: np.ndarray,
+    seed: int,
+    cnn_steps: int = CNN_STEPS,
+) -> dict[str, Any]:
     """Accuracy on real pictures of one model trained on (x, y): uint8 pictures and class numbers."""
     start = time.process_time()
     if name == CNN:
-        accuracy = _cnn_accuracy(x, y, test_x, test_y, seed)
+        accuracy = _cnn_accuracy(x, y, test_x, test_y, seed, cnn_steps)
     else:
         model = image_classifiers()[name](seed)
         with warnings.catch_warnings():
@@ -61,7 +69,7 @@ def _small_cnn(side: int, classes: int) -> nn.Module:
     )
 
 
-def _cnn_accuracy(x: np.ndarray, y: np.ndarray, test_x: np.ndarray, test_y: np.ndarray, seed: int) -> float:
+def _cnn_accuracy(x: np.ndarray, y: np.ndarray, test_x: np.ndarray, test_y: np.ndarray, seed: int, steps: int) -> float:
     """Adam with cosine decay, a fixed number of steps whatever the number of pictures."""
     rng = torch.Generator().manual_seed(seed)
     with torch.random.fork_rng(devices=[]):
@@ -69,9 +77,9 @@ def _cnn_accuracy(x: np.ndarray, y: np.ndarray, test_x: np.ndarray, test_y: np.n
         net = _small_cnn(x.shape[1], int(y.max()) + 1)
         optimiser = torch.optim.Adam(net.parameters(), 1e-3)
         pictures, labels = _tensor(x), torch.from_numpy(y).long()
-        for step in range(CNN_STEPS):
+        for step in range(steps):
             for group in optimiser.param_groups:
-                group["lr"] = 0.5e-3 * (1 + math.cos(math.pi * step / CNN_STEPS))
+                group["lr"] = 0.5e-3 * (1 + math.cos(math.pi * step / steps))
             pick = torch.randint(len(labels), (64,), generator=rng)
             optimiser.zero_grad()
             F.cross_entropy(net(pictures[pick].float() / 255), labels[pick]).backward()
