@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import threading
@@ -49,13 +50,17 @@ app.command("report")(report_command)
 app.command("audit", epilog="Example: dpmerf audit --plan plan.json --minutes 5")(audit_command)
 
 
+class _Stopped(SystemExit):
+    """A signal ended the program."""
+
+
 @contextmanager
 def _stoppable() -> Iterator[None]:
     """Ctrl-C and a polite kill end the program in order: open files are taken back, and it says what holds."""
 
     def stop(number: int, frame: object) -> None:
         print("error: stopped. A budget that was spent stays spent; nothing half-made was left", file=sys.stderr)
-        sys.exit(128 + number)
+        raise _Stopped(128 + number)
 
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -76,6 +81,10 @@ def main() -> None:
     try:
         with _stoppable():
             app()
+    except _Stopped as end:  # all is taken back; a thread that still hangs in a read may crash Python's own farewell
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(int(str(end.code)))
     except DpmerfError as problem:
         print(f"error: {problem}", file=sys.stderr)
         sys.exit(2)
