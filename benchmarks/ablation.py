@@ -55,13 +55,13 @@ def run(this: Run) -> None:
 
 def cell(this: Run, name: str, repeat: int) -> dict[str, Any]:
     rows = split(SETS[SET], "honest", repeat, this.data_dir, this.quick)
-    with _patched(VARIANTS[name]):
+    with patched(VARIANTS[name]):
         made = dpmerf_preset("default")(Task(rows.train, rows.schema, EPSILON, DELTA, repeat, this.quick))
     return {"utility": scoring.utility(made, rows, repeat, quick=True), **scoring.distances(made, rows)}
 
 
 @contextmanager
-def _patched(patches: tuple[Patch, ...]) -> Iterator[None]:
+def patched(patches: tuple[Patch, ...]) -> Iterator[None]:
     with ExitStack() as stack:
         for module, name, value in patches:
             stack.enter_context(mock.patch.object(module, name, value))

@@ -5,16 +5,14 @@ Trained on the first 50,000 training pictures and judged by the other 10,000: no
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
-from unittest import mock
 
 import numpy as np
 import torch
 
 from benchmarks import data
+from benchmarks.ablation import Patch, patched
 from benchmarks.image_scores import CNN, score
 from benchmarks.images import DELTA, SETS
 from benchmarks.pages import table
@@ -35,7 +33,6 @@ EIGHT = (
     *("Gaussian naive Bayes", "Bernoulli naive Bayes", "LDA", "Bagging", "XGBoost", "Random forest"),
     *("Decision tree", "Logistic regression"),
 )
-Patch = tuple[Any, str, Any]  # module, constant or function, what to put there
 
 
 def _views(*kept: str) -> Patch:
@@ -53,16 +50,16 @@ def _settings(**changed: Any) -> Patch:
     return (pictures, "SETTINGS", {"default": replace(pictures.SETTINGS["default"], **changed)})
 
 
-VARIANTS: dict[str, Callable[[], Patch | None]] = {
-    "default": lambda: None,
-    "no grain": lambda: (finish, "GRAINS", (0.0,)),
-    "no grain and no tone curves": lambda: (pictures, "_finish", lambda *_: None),
-    "pixels alone": lambda: _views("pixels"),
-    "edges alone": lambda: _views("edges"),
-    "windows alone": lambda: _views("windows"),
-    "no windows": lambda: _views("pixels", "edges"),
-    "as with --fast": lambda: _settings(steps=round(pictures.FAST * pictures.SETTINGS["default"].steps)),
-    "three times the steps": lambda: _settings(steps=3 * pictures.SETTINGS["default"].steps),
+VARIANTS: dict[str, tuple[Patch, ...]] = {
+    "default": (),
+    "no grain": ((finish, "GRAINS", (0.0,)),),
+    "no grain and no tone curves": ((pictures, "_finish", lambda *_: None),),
+    "pixels alone": (_views("pixels"),),
+    "edges alone": (_views("edges"),),
+    "windows alone": (_views("windows"),),
+    "no windows": (_views("pixels", "edges"),),
+    "as with --fast": (_settings(steps=round(pictures.FAST * pictures.SETTINGS["default"].steps)),),
+    "three times the steps": (_settings(steps=3 * pictures.SETTINGS["default"].steps),),
 }
 
 
@@ -82,9 +79,7 @@ def cell(this: Run, name: str, variant: str, repeat: int) -> dict[str, Any]:
     rows, drawn = (QUICK_ROWS, 2_000) if this.quick else (TRAIN, DRAWN)
     source = (x[:rows], y[:rows])
     schema = declare(source, classes=10).schema
-    with ExitStack() as stack:
-        if patch := VARIANTS[variant]():
-            stack.enter_context(mock.patch.object(*patch))
+    with patched(VARIANTS[variant]):
         release = measure(source, make_plan(schema, EPSILON, DELTA, rows=rows, seed=repeat))
         model = train(release, seed=repeat, steps=QUICK_STEPS if this.quick else None)
         made, labels = gallery.arrays(model.sample(drawn), schema)

@@ -32,7 +32,7 @@ VARIANTS = (
     *(("default", "1"), ("paper", "1"), ("fast", "1"), ("default", "0.2"), ("paper", "0.2")),
     *(("default", NO_NOISE), ("paper", NO_NOISE)),
 )
-SIZES = (10_000, 60_000)  # synthetic pictures that classifiers are trained on; the and the paper's protocol
+SIZES = (10_000, 60_000)  # synthetic pictures that classifiers are trained on: for a look, and as many as in the paper
 CACHE = FOLDER / "results" / "quick" / "pictures"  # synthetic pictures: large, made again when missing, not kept
 QUICK_ROWS, QUICK_STEPS, QUICK_MODELS = 6_000, 100, ("Gaussian naive Bayes", "Logistic regression", CNN)
 PAPER = {  # mean of twelve at ε = 1 and 0.2
