@@ -115,7 +115,7 @@ def page(store: Store) -> str:
                 str(len(runs)),
             ]
         )
-    header = ["set", "variant", "mean of 8", CNN, *EIGHT, "grain", "held-out loss ÷ noise", "runs"]
+    header = ["set", "variant", "mean without CNN", CNN, *EIGHT, "grain", "held-out loss ÷ noise", "runs"]
     return table(header, rows) if rows else ""
 
 
