@@ -48,11 +48,11 @@ def fill(text: str, parts: Mapping[str, str]) -> str:
 
 def parts(known: Mapping[str, Experiment], store: Store) -> dict[str, str]:
     """Each experiment's Markdown, and the list of experiments itself."""
-    from benchmarks.summary import headline
+    from benchmarks.summary import headline, pictures
 
     found = {e.name: e.page(store) for e in known.values()}
     found["experiments"] = table(["`run` …", "what", "cost"], [[f"`{e.name}`", e.what, e.cost] for e in known.values()])
-    found["headline"] = headline(store)
+    found["headline"], found["pictures"] = headline(store), pictures(store)
     return found
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from benchmarks import paper, table1_page
+from benchmarks import images, paper, table1_page
+from benchmarks.image_scores import CNN
 from benchmarks.pages import table
 from benchmarks.store import Store
 
@@ -19,3 +20,18 @@ def headline(store: Store) -> str:
         rows.append([row[0], row[1], "/".join(f"{v:.3f}" for v in published["paper"]), *row[2:]])
     header = ["data", "real rows", "DP-MERF as published", "`--preset paper`", "**default**"]
     return table(header, rows)
+
+
+def pictures(store: Store) -> str:
+    """Both picture sets at ε = 1: twelve classifiers as in the paper, and a CNN."""
+    found = images.means(store)
+    rows = []
+    for name in images.SETS:
+        row = [name, f"{images.PAPER[name, '1']:.3f}"]
+        for preset in ("paper", "default"):
+            scores = found.get((name, preset, "1"), {})
+            row.append(images.mean_of_twelve(scores))
+            row.append(f"{scores[CNN][0]:.3f}" if CNN in scores else "–")
+        rows.append(row)
+    ours = [f"{preset}, {what}" for preset in ("`--preset paper`", "**default**") for what in ("mean of 12", CNN)]
+    return table(["pictures", "DP-MERF as published, mean of 12", *ours], rows)

@@ -4,7 +4,7 @@ import pytest
 
 pytest.importorskip("benchmarks", reason="the benchmarks are not beside the package")
 
-from benchmarks import balog, epsilon_curve, mixture, peers_page, privbayes, proposition1, summary, table1_page
+from benchmarks import balog, epsilon_curve, images, mixture, peers_page, privbayes, proposition1, summary, table1_page
 from benchmarks.registry import Run
 from benchmarks.store import Store
 
@@ -57,6 +57,19 @@ def test_table1_page_has_ours_beside_the_papers(tmp_path):
     page = table1_page.page(store)
     assert "0.700/0.500 (0.650/0.564)" in page and "per classifier" in page
     assert "0.700/0.500" in summary.headline(store)
+
+
+def test_pictures_are_averaged_over_runs_and_classifiers(tmp_path):
+    store = Store(tmp_path)
+    for run, accuracy in ((1, 0.7), (2, 0.9)):
+        for model in (*images.TWELVE, images.CNN):
+            key = f"images/mnist/default/1/{run}/{model.replace(' ', '-').lower()}"
+            store.write(key, {"accuracy": accuracy if model != images.CNN else 0.95})
+    store.write("images/mnist/default/1/1/cost", {"cpu_release": 60.0, "cpu_train": 30.0})
+    store.write("images/fashion_mnist/paper/1/1/lda", {"accuracy": 0.6})
+    assert "| mnist | default | 1 | 2 | 1.5 | **0.800** | 0.652 | 0.950 |" in images.page(store)
+    assert "(1 of 12)" in images.page(store)
+    assert "| mnist | 0.652 | (0 of 12) | – | 0.800 | 0.950 |" in summary.pictures(store)
 
 
 def test_peers_page_shows_failures(tmp_path):
