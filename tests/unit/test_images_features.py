@@ -15,7 +15,8 @@ from dpmerf.features.algebra import BITS, of, onehot
 from dpmerf.features.circle import cos_sin
 from dpmerf.features.tones import BINS, Tones, bin_of
 from dpmerf.features.views import FourierOf, Views, gabor_bank, projected
-from dpmerf.generators.finish import GRAINS, bend, fitted, tone_curves
+from dpmerf.generators.finish import AT_ONCE, GRAINS, bend, fitted, tone_curves
+from dpmerf.grid import to_simplex
 from dpmerf.presets import make_plan
 from dpmerf.private.contribute import bounded
 from dpmerf.private.image_facts import declare
@@ -125,6 +126,18 @@ def test_tones_are_shares_and_curves_reach_them(channels: int) -> None:
     got = (dense.__class__(channels, 144)(bent.double()).mean(dim=0) * math.sqrt(channels)).view_as(wanted)
     assert float((got - wanted).abs().max()) < 0.02
     assert bool((curves.diff(dim=2) >= 0).all())
+
+
+def test_curves_bend_each_picture_alone() -> None:
+    """Pictures of two classes with two channels, more than are bent at once."""
+    rng = torch.Generator().manual_seed(0)
+    x = torch.rand(AT_ONCE + 7, 2 * 16, generator=rng)
+    labels = torch.randint(2, (len(x),), generator=rng)
+    shares = to_simplex(torch.rand(2, 2, BINS, generator=rng, dtype=torch.float64))
+    curves = tone_curves(shares, torch.rand(2, 50, 2, 16, generator=rng))
+    together = bend(x, curves, labels)
+    for i in (0, AT_ONCE - 1, AT_ONCE, len(x) - 1):
+        assert torch.equal(bend(x[i : i + 1], curves, labels[i : i + 1])[0], together[i])
 
 
 def test_grain_is_as_strong_as_the_judge_allows() -> None:

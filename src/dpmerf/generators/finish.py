@@ -25,6 +25,7 @@ LOW, HIGH = -1.0, 2.0  # grainy values lie here
 CELLS = 1024  # cells of a curve from 0 to 1
 GRID = round((HIGH - LOW) * CELLS)
 GRAINS = (0.0, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2)  # standard deviations to choose from
+AT_ONCE = 500  # pictures
 SLACK = 0.04  # the strongest grain may raise the held-out distance by this share of the least
 
 
@@ -88,10 +89,14 @@ def tone_curves(shares: Tensor, outputs: Tensor) -> Tensor:
 
 
 def bend(numbers: Tensor, curves: Tensor, labels: Tensor) -> Tensor:
-    """Pictures (n, channels · pixels) through the curves of their classes."""
-    channels = curves.shape[1]
-    x = (numbers.view(len(numbers), channels, -1).clamp(LOW, HIGH) - LOW) * CELLS
+    """Pictures (n, channels · pixels) through the curves of their classes, a few at a time."""
+    parts = zip(numbers.split(AT_ONCE), labels.split(AT_ONCE), strict=True)
+    return torch.cat([_bent(part, curves[codes]) for part, codes in parts])
+
+
+def _bent(numbers: Tensor, curve: Tensor) -> Tensor:
+    """`curve` is (n, channels, GRID + 1)."""
+    x = (numbers.view(*curve.shape[:2], -1).clamp(LOW, HIGH) - LOW) * CELLS
     low = x.floor().clamp(0, GRID - 1)
-    curve = curves[labels]  # (n, channels, GRID + 1)
     left, right = curve.gather(2, low.long()), curve.gather(2, low.long() + 1)
     return (left + (right - left) * (x - low)).flatten(1)

@@ -21,7 +21,7 @@ from dpmerf.features.circle import mean_cos_sin
 from dpmerf.features.tones import Tones
 from dpmerf.features.views import FourierOf, projected
 from dpmerf.generators.base import Generator, Given, History, State
-from dpmerf.generators.finish import Finish, fitted, released_tones
+from dpmerf.generators.finish import AT_ONCE, Finish, fitted, released_tones
 from dpmerf.generators.upsampling import Upsampler, default_body, paper_body
 from dpmerf.grid import to_simplex
 from dpmerf.progress import SILENT, Bars
@@ -34,7 +34,8 @@ CHECK_EVERY = 250
 LEAST_PER_CLASS = 5  # pictures of a class in a step
 MOST_CLASSES = 32  # in a step; with more classes a step takes some of them
 FAST = 0.3  # of the steps
-FINISH_PICTURES = 5_000  # from which grain and tone curves are taken, from 50 to 500 of each class
+FINISH_NUMBERS = 4_000_000  # pixels, about, from which grain and tone curves are taken
+FINISH_PICTURES = (8, 500)  # of each class, least and most
 
 
 @final
@@ -91,7 +92,7 @@ class Pictures(Generator):
             labels = torch.multinomial(self._shares, n, replacement=True, generator=rng)
         latent = torch.randn(n, settings_of(self._release).latent, generator=rng)
         inputs = with_label(latent, labels, len(self._shares))
-        parts = zip(inputs.split(500), labels.split(500), strict=True)
+        parts = zip(inputs.split(AT_ONCE), labels.split(AT_ONCE), strict=True)
         numbers = torch.cat([self._finished(self._body(part), code, rng) for part, code in parts])
         return Batch(numbers, {label.name: labels} if label else {})
 
@@ -257,13 +258,14 @@ def _counts(release: Release, classes: int) -> Tensor:
 @torch.no_grad()
 def _finish(release: Release, body: nn.Module, latent: int, loss_of: Loss, rng: torch.Generator) -> Finish | None:
     """Grain and tone curves of a trained network, where tones were released, by features it was not trained on."""
-    tones = next((m for m in release.measurements(release.plan.stages[0]) if isinstance(m.block.dense, Tones)), None)
-    if tones is None:
+    measured = release.measurements(release.plan.stages[0])
+    tones = [(m, m.block.dense) for m in measured if isinstance(m.block.dense, Tones)]
+    if not tones:
         return None
-    classes = loss_of.classes
-    channels = release.plan.schema.image[1].channels if release.plan.schema.image else 1
-    shares = released_tones(tones, _counts(release, classes), channels)
-    per = min(500, max(50, FINISH_PICTURES // classes))
+    classes, channels, pixels = loss_of.classes, tones[0][1].channels, tones[0][1].pixels
+    shares = released_tones(tones[0][0], _counts(release, classes), channels)
+    least, most = FINISH_PICTURES
+    per = min(most, max(least, FINISH_NUMBERS // (classes * channels * pixels)))
     judged = torch.arange(min(classes, MOST_CLASSES))
     outputs = []
     for label in torch.arange(classes):
