@@ -58,20 +58,19 @@ def _train(task: Task, conditional: bool) -> pa.Table:
         told = nn.functional.one_hot(label, layout.classes).float()
         return torch.cat([layout.heads(generator(torch.cat([z, told], 1))[:, : layout.width]), told], dim=1)
 
-    def real_loss(weights: dict[str, Tensor], row: Tensor) -> Tensor:
-        score = dpsgd.call(critic, weights, row)
+    def real_loss(score: Tensor) -> Tensor:
         return nn.functional.softplus(-score) if conditional else -score
 
+    noisy_gradient = dpsgd.NoisyGradient(critic, real_loss, CLIP, noise, rate * n, rng)
     everything = torch.cat([x, onehot], dim=1)
     for _ in range(steps):
-        rows = everything[dpsgd.poisson(n, rate, rng)]
-        private = dpsgd.noisy_gradient(critic, real_loss, (rows,), CLIP, noise, rate * n, rng)
+        private = noisy_gradient(everything[dpsgd.poisson(n, rate, rng)])
         opt_d.zero_grad()
         score = critic(fake(BATCH).detach())
         (nn.functional.softplus(score) if conditional else score).mean().backward()
-        for name, p in critic.named_parameters():
+        for p, gradient in zip(critic.parameters(), private, strict=True):
             assert p.grad is not None
-            p.grad += private[name]
+            p.grad += gradient
         opt_d.step()
         if not conditional:
             with torch.no_grad():

@@ -10,7 +10,9 @@ import torch
 
 pytest.importorskip("benchmarks", reason="the benchmarks are not beside the package")
 pytest.importorskip("dp_accounting")
+pytest.importorskip("opacus")
 
+import dp_accounting
 from benchmarks.baselines import BASELINES, dpsgd, reducedset
 from benchmarks.baselines.pategan import vote_noise
 from benchmarks.baselines.privbayes import Discrete, choose_network
@@ -73,6 +75,13 @@ def test_sgd_noise_grows_with_steps_and_falls_with_epsilon():
     assert dpsgd.noise_for(1.0, 1e-5, 0.01, 2000) > base > dpsgd.noise_for(2.0, 1e-5, 0.01, 1000)
 
 
+def test_two_accountants_agree():
+    noise = dpsgd.noise_for(1.0, 1e-5, 0.01, 1500)
+    step = dp_accounting.PoissonSampledDpEvent(0.01, dp_accounting.GaussianDpEvent(noise))
+    accountant = dp_accounting.rdp.RdpAccountant().compose(dp_accounting.SelfComposedDpEvent(step, 1500))
+    assert accountant.get_epsilon(1e-5) == pytest.approx(1.0, rel=0.01)
+
+
 def test_one_unsampled_step_costs_at_least_the_exact_gaussian():
     noise = dpsgd.noise_for(1.0, 1e-5, 1.0, 1)
     assert delta_of(1 / noise, 1.0) <= 1e-5  # Rényi accounting never promises more than is true
@@ -80,14 +89,21 @@ def test_one_unsampled_step_costs_at_least_the_exact_gaussian():
 
 def test_clipping_holds_for_every_row():
     model = torch.nn.Linear(3, 1)
+    gradient = dpsgd.NoisyGradient(model, torch.square, 1.0, 0.0, 1.0, torch.Generator())
     rows = 100 * torch.randn(50, 3)
+    singles = [gradient(row[None]) for row in rows]
+    assert all(math.sqrt(sum(float(g.square().sum()) for g in one)) <= 1 + 1e-5 for one in singles)
+    together = gradient(rows)
+    assert all(
+        torch.allclose(a, torch.stack(b).sum(dim=0), atol=1e-4) for a, *b in zip(together, *singles, strict=True)
+    )
 
-    def loss(weights, row):
-        return dpsgd.call(model, weights, row).square()
 
-    for row in rows:
-        one = dpsgd.noisy_gradient(model, loss, (row[None],), 1.0, 0.0, 1.0, torch.Generator())
-        assert math.sqrt(sum(float(g.square().sum()) for g in one.values())) <= 1 + 1e-5
+def test_noise_has_its_scale_even_without_rows():
+    model = torch.nn.Linear(2000, 1)
+    gradient = dpsgd.NoisyGradient(model, torch.square, 0.5, 3.0, 10.0, torch.Generator().manual_seed(0))
+    weights, _ = gradient(torch.empty(0, 2000))
+    assert float(weights.std()) == pytest.approx(0.5 * 3.0 / 10, rel=0.1)
 
 
 def test_vote_noise_is_the_gaussian_price():
