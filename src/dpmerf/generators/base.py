@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, final
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from dpmerf.codec import Batch
+from dpmerf.errors import ArtefactError
 from dpmerf.release import Release
 
 
@@ -75,3 +76,17 @@ class Generator(ABC):
     @classmethod
     @abstractmethod
     def from_state(cls, release: Release, state: State) -> Generator: ...
+
+
+def weights_of(body: nn.Module) -> dict[str, Tensor]:
+    """A network's weights, under names of their own among a generator's tensors."""
+    return {f"body.{name}": value.cpu() for name, value in body.state_dict().items()}
+
+
+def load_weights(body: nn.Module, tensors: dict[str, Tensor]) -> None:
+    """The way back."""
+    found = {name.removeprefix("body."): value for name, value in tensors.items() if name.startswith("body.")}
+    try:
+        body.load_state_dict(found)
+    except RuntimeError:
+        raise ArtefactError("the model's weights do not fit its release: it is damaged") from None

@@ -14,10 +14,10 @@ import torch
 from torch import Tensor, nn
 
 from dpmerf.codec import Batch, Variable
-from dpmerf.errors import ArtefactError, TrainError
+from dpmerf.errors import TrainError
 from dpmerf.features.circle import mean_cos_sin
 from dpmerf.features.fourier import Fourier
-from dpmerf.generators.base import Generator, Given, History, State
+from dpmerf.generators.base import Generator, Given, History, State, load_weights, weights_of
 from dpmerf.grid import to_simplex
 from dpmerf.progress import SILENT, Bars
 from dpmerf.recipes import Embedding
@@ -88,18 +88,13 @@ class Network(Generator):
         return heads(out, len(self._release.codec.numeric), self._recipe.onehots(self._release.codec))
 
     def state(self) -> State:
-        tensors = {f"body.{k}": v.cpu() for k, v in self._body.state_dict().items()}
+        tensors = weights_of(self._body)
         return State({}, {**tensors, "shares": self._shares})
 
     @classmethod
     def from_state(cls, release: Release, state: State) -> Network:
         body = build(release)
-        try:
-            body.load_state_dict(
-                {k.removeprefix("body."): v for k, v in state.tensors.items() if k.startswith("body.")}
-            )
-        except RuntimeError:
-            raise ArtefactError("the model's weights do not fit its release: it is damaged") from None
+        load_weights(body, state.tensors)
         return cls(release, body, state.tensors["shares"])
 
     @staticmethod

@@ -16,11 +16,11 @@ import torch
 from torch import Tensor, nn
 
 from dpmerf.codec import Batch
-from dpmerf.errors import ArtefactError, TrainError
+from dpmerf.errors import TrainError
 from dpmerf.features.circle import mean_cos_sin
 from dpmerf.features.tones import Tones
 from dpmerf.features.views import FourierOf, projected
-from dpmerf.generators.base import Generator, Given, History, State
+from dpmerf.generators.base import Generator, Given, History, State, load_weights, weights_of
 from dpmerf.generators.finish import AT_ONCE, Finish, fitted, released_tones
 from dpmerf.generators.upsampling import Upsampler, default_body, paper_body
 from dpmerf.grid import to_simplex
@@ -100,7 +100,7 @@ class Pictures(Generator):
         return self._finish(pictures, labels, rng) if self._finish else pictures
 
     def state(self) -> State:
-        tensors = {f"body.{k}": v.cpu() for k, v in self._body.state_dict().items()}
+        tensors = weights_of(self._body)
         if (f := self._finish) is None:
             return State({}, {**tensors, "shares": self._shares})
         return State({"grain": f.grain}, {**tensors, "before": f.before, "after": f.after, "shares": self._shares})
@@ -108,12 +108,7 @@ class Pictures(Generator):
     @classmethod
     def from_state(cls, release: Release, state: State) -> Pictures:
         body = build(release)
-        try:
-            body.load_state_dict(
-                {k.removeprefix("body."): v for k, v in state.tensors.items() if k.startswith("body.")}
-            )
-        except RuntimeError:
-            raise ArtefactError("the model's weights do not fit its release: it is damaged") from None
+        load_weights(body, state.tensors)
         tensors, grain = state.tensors, state.settings.get("grain")
         finish = None if grain is None else Finish(tensors["before"], float(grain), tensors["after"])
         return cls(release, body, tensors["shares"], finish)
