@@ -24,6 +24,7 @@ CHEAPEST_FIRST = (
     *("Decision tree", "Logistic regression", "AdaBoost", "Gradient boosting", "MLP", "Linear SVM"),
 )
 TWELVE = tuple(name for name in CHEAPEST_FIRST if name != CNN)
+SLUGS = {name: name.replace(" ", "-").lower() for name in CHEAPEST_FIRST}  # in keys of cells
 
 
 def score(

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from benchmarks import data
-from benchmarks.image_scores import CHEAPEST_FIRST, CNN, CNN_STEPS, TWELVE, score
+from benchmarks.image_scores import CNN, CNN_STEPS, SLUGS, TWELVE, score
 from benchmarks.noiseless import Noiseless
 from benchmarks.pages import table
 from benchmarks.registry import FOLDER, Experiment, Run
@@ -34,12 +34,8 @@ VARIANTS = (
 )
 DRAWN = 60_000  # synthetic pictures that classifiers are trained on, as in the paper
 CACHE = FOLDER / "results" / "quick" / "pictures"  # synthetic pictures: large, made again when missing, not kept
-QUICK_ROWS, QUICK_DRAWN, QUICK_STEPS, QUICK_MODELS = (
-    6_000,
-    3_000,
-    100,
-    ("Gaussian naive Bayes", "Logistic regression", CNN),
-)
+QUICK_ROWS, QUICK_DRAWN, QUICK_STEPS = 6_000, 3_000, 100
+QUICK_MODELS = ("Gaussian naive Bayes", "Logistic regression", CNN)
 PAPER = {  # mean of twelve at ε = 1 and 0.2
     ("mnist", "1"): 0.652,
     ("mnist", "0.2"): 0.610,
@@ -57,8 +53,7 @@ def run(this: Run) -> None:
 
 
 def _variant(this: Run, key: str, name: str, preset: str, epsilon: str, repeat: int) -> None:
-    wanted = [m for m in CHEAPEST_FIRST if not this.quick or m in QUICK_MODELS]
-    cells = {m: f"{key}/{m.replace(' ', '-').lower()}" for m in wanted}
+    cells = {m: f"{key}/{slug}" for m, slug in SLUGS.items() if not this.quick or m in QUICK_MODELS}
     cells = {m: cell for m, cell in cells.items() if this.wants(f"/{cell}/")}
     if not cells:
         return
@@ -118,7 +113,7 @@ def means(store: Store) -> dict[tuple[str, str, str], dict[str, tuple[float, int
         if "error" not in result:
             value = result["cpu_release"] + result["cpu_train"] if what == "cost" else result["accuracy"]
             found.setdefault((name, preset, epsilon), {}).setdefault(what, []).append(value)
-    names = {m.replace(" ", "-").lower(): m for m in CHEAPEST_FIRST}
+    names = {slug: m for m, slug in SLUGS.items()}
     return {
         key: {names.get(what, what): (float(np.mean(v)), len(v)) for what, v in values.items()}
         for key, values in found.items()

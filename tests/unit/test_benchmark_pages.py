@@ -62,9 +62,8 @@ def test_table1_page_has_ours_beside_the_papers(tmp_path):
 def test_pictures_are_averaged_over_runs_and_classifiers(tmp_path):
     store = Store(tmp_path)
     for run, accuracy in ((1, 0.7), (2, 0.9)):
-        for model in (*images.TWELVE, images.CNN):
-            key = f"images/mnist/default/1/{run}/{model.replace(' ', '-').lower()}"
-            store.write(key, {"accuracy": accuracy if model != images.CNN else 0.95})
+        for model, slug in images.SLUGS.items():
+            store.write(f"images/mnist/default/1/{run}/{slug}", {"accuracy": accuracy if model != images.CNN else 0.95})
     store.write("images/mnist/default/1/1/cost", {"cpu_release": 60.0, "cpu_train": 30.0})
     store.write("images/fashion_mnist/paper/1/1/lda", {"accuracy": 0.6})
     assert "| mnist | default | 1 | 2 | 1.5 | **0.800** | 0.652 | 0.950 |" in images.page(store)
