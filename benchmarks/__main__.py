@@ -42,13 +42,16 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"there is no experiment '{options.name}'. Choose one of {', '.join(known)}", file=sys.stderr)
         return 2
     store = Store(RESULTS / "quick" if options.quick else RESULTS, options.redo)
+    this = Run(store, options.data_dir, options.quick, 1 if options.quick else options.runs, tuple(options.only))
     try:
-        known[options.name].run(
-            Run(store, options.data_dir, options.quick, 1 if options.quick else options.runs, tuple(options.only))
-        )
+        known[options.name].run(this)
     except MissingData as problem:
         print(problem, file=sys.stderr)
         return 1
+    if this.only and not any(this.asked.values()):
+        names = f" Their names: {', '.join(list(this.asked)[:3])}, …" if this.asked else ""
+        print(f"no cell of '{options.name}' is named {' and '.join(this.only)}.{names}", file=sys.stderr)
+        return 2
     print(known[options.name].page(store))
     return 0
 

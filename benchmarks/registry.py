@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import final
 
@@ -25,9 +25,11 @@ class Run:
     quick: bool = False
     runs: int = 1  # repetitions, each with its own seed
     only: tuple[str, ...] = ()  # keep the cells whose key contains all of these; "a,b" means a or b
+    asked: dict[str, bool] = field(default_factory=dict)  # every key that `wants` was asked about, with its answer
 
     def wants(self, key: str) -> bool:
-        return all(any(part in key for part in parts.split(",")) for parts in self.only)
+        self.asked[key] = all(any(part in key for part in parts.split(",")) for parts in self.only)
+        return self.asked[key]
 
 
 @final

@@ -79,6 +79,12 @@ def test_only_chooses_cells(tmp_path):
     assert not this.wants("/table1/honest/adult/default/1/") and not this.wants("/table1/paper/adult/real/1/")
 
 
+def test_only_that_names_no_cell_is_an_error_that_shows_names(capsys):
+    assert main(["run", "speed", "--quick", "--only", "/no-such-cell/"]) == 2
+    said = capsys.readouterr().err
+    assert "no cell of 'speed' is named /no-such-cell/" in said and "/speed/" in said
+
+
 def test_missing_data_says_where_to_get_it(tmp_path):
     for name, one in data.SETS.items():
         with pytest.raises(data.MissingData) as problem:
