@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import sys
 
 import numpy as np
 import pandas as pd
@@ -10,7 +11,7 @@ import pytest
 
 pytest.importorskip("benchmarks", reason="the benchmarks are not beside the package")
 
-from benchmarks import data, origins, pages, paper, protocols
+from benchmarks import data, envs, origins, pages, paper, protocols
 from benchmarks.__main__ import main
 from benchmarks.methods import METHODS, Task
 from benchmarks.noiseless import Noiseless
@@ -77,6 +78,14 @@ def test_only_chooses_cells(tmp_path):
     this = Run(Store(tmp_path), None, only=("/honest/", "/paper/,/real/"))
     assert this.wants("/table1/honest/adult/real/1/") and this.wants("/table1/honest/adult/paper/1/")
     assert not this.wants("/table1/honest/adult/default/1/") and not this.wants("/table1/paper/adult/real/1/")
+
+
+def test_a_peer_that_fails_or_takes_too_long_says_so():
+    assert envs.run([sys.executable, "-c", "print('done')"], 60) == "done\n"
+    with pytest.raises(envs.PeerFailed, match="no such peer"):
+        envs.run([sys.executable, "-c", "raise SystemExit('no such peer')"])
+    with pytest.raises(envs.PeerFailed, match="not finished after 1 s of CPU time"):
+        envs.run([sys.executable, "-c", "while True: pass"], 1)
 
 
 def test_only_that_names_no_cell_is_an_error_that_shows_names(capsys):
