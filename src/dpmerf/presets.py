@@ -23,10 +23,7 @@ MOST_CLASSES = 16  # a label with more classes is modelled as a column among the
 NO_HISTOGRAM = 8  # cells up to which a column is a table of its own anyway
 FINE_CELLS = (8, 256)  # least, and most while the noise of them all together is below FINE_NOISE of the rows
 FINE_NOISE = 0.1
-FINER_CELLS, FINER_NOISE = (
-    2_048,
-    0.018,
-)  # more where there is hardly any noise: a column of whole numbers has favourites
+FINER_CELLS, FINER_NOISE = 2_048, 0.018  # more where there is hardly any noise: whole numbers have favourites
 BINS = (4, 20)  # least and most
 PARTS = 8  # of a bin, at most: what a label × column table resolves beyond the bins of pairs
 BIN_NOISE = 6.0  # an average cell of a pair table holds at least this many times its noise
