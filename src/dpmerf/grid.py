@@ -18,7 +18,6 @@ from dpmerf.cuts import cut_categories, cut_numbers, cut_parts, support
 from dpmerf.schema import Numeric
 
 CONTINUOUS = 2**24  # levels of a column that has no step of its own
-SMOOTH = 256  # cells of such a column, at most: it has no favourite values, and its thin tails would be all noise
 LEAST_PART = 2.0  # times the noise of its count: the least mass of a part
 
 
@@ -38,7 +37,6 @@ class Fine:
         self.axis = axis
         self.step = axis.step if axis.step is not None else (axis.high - axis.low) / CONTINUOUS
         top = round((axis.high - axis.low) / self.step)
-        most = most if axis.step is not None else min(most, SMOOTH)
         self.edges = np.arange(top + 2) if top + 1 <= most else _edges(axis, self.step, top, most)
 
     @property

@@ -21,9 +21,7 @@ SHARES = (0.45, 0.30, 0.25)  # of the rest: label × column (more where few pair
 MOST_CELLS = 8e6  # classes × positions²: above it no pairs are measured
 MOST_CLASSES = 16  # a label with more classes is modelled as a column among the others
 NO_HISTOGRAM = 8  # cells up to which a column is a table of its own anyway
-FINE_CELLS = (8, 256)  # least, and most while the noise of them all together is below FINE_NOISE of the rows
-FINE_NOISE = 0.1
-FINER_CELLS, FINER_NOISE = 2_048, 0.018  # more where there is hardly any noise: whole numbers have favourites
+FINE_CELLS = (8, 256)  # least and most
 BINS = (4, 20)  # least and most
 PARTS = 8  # of a bin, at most: what a label × column table resolves beyond the bins of pairs
 BIN_NOISE = 6.0  # an average cell of a pair table holds at least this many times its noise
@@ -64,7 +62,8 @@ def _default(schema: Schema, rows: int, noise: float, balanced: bool, unit: Unit
     codec = Codec(schema)
     every_column = FineGrid(codec, FINE_CELLS[1]).variables
     drawn = tuple(name for name, v in every_column.items() if v.size > NO_HISTOGRAM) or tuple(schema.learned)
-    cells = _cells(rows / (noise * math.sqrt(len(drawn) / SHARE_HISTOGRAMS)))
+    noise_histograms = noise * math.sqrt(len(drawn) / SHARE_HISTOGRAMS)
+    cells = int(min(max((0.1 * rows / noise_histograms) ** 2, FINE_CELLS[0]), FINE_CELLS[1]))
     by_label = _has_classes(schema, codec)
     features = [name for name in schema.learned if not (by_label and name == schema.label)]
     noise_tables = noise / math.sqrt(1 - SHARE_HISTOGRAMS)
@@ -95,12 +94,6 @@ def _default(schema: Schema, rows: int, noise: float, balanced: bool, unit: Unit
         Stage("discover", SHARE_HISTOGRAMS, Histograms(cells=cells, columns=drawn)),
         Stage("tables", 1 - SHARE_HISTOGRAMS, tables),
     )
-
-
-def _cells(clarity: float) -> int:
-    """Fine cells of a column, from the rows over the noise of one cell."""
-    cells = min(max((FINE_NOISE * clarity) ** 2, FINE_CELLS[0]), FINE_CELLS[1])
-    return int(max(cells, min((FINER_NOISE * clarity) ** 2, FINER_CELLS)))
 
 
 def _has_classes(schema: Schema, codec: Codec) -> bool:

@@ -54,19 +54,6 @@ def test_parts_are_runs_inside_bins_and_never_more_than_asked(seed: int, parts: 
     assert torch.equal(again.part_of["x"], part_of) and torch.equal(again.bin_of["x"], bin_of)
 
 
-def test_whole_numbers_get_finer_cells_as_noise_vanishes_and_others_do_not() -> None:
-    schema = Schema.parse(
-        '[columns.x]\nkind = "number"\nmin = 0\nmax = 1\n[columns.gain]\nkind = "integer"\nmin = 0\nmax = 99999'
-    )
-    sizes = {}
-    for epsilon in (0.01, 0.3, 1.0, 10.0):
-        recipe = make_plan(schema, epsilon, 1e-5, rows=20_000).histograms
-        sizes[epsilon] = {name: v.size for name, v in recipe.grid(Codec(schema)).variables.items()}
-    assert [sizes[e]["x"] < 256 for e in sizes] == [True, True, True, True]
-    assert sizes[0.01]["gain"] < sizes[0.3]["gain"] < 256 < sizes[1.0]["gain"] < sizes[10.0]["gain"] / 3 < 700
-    assert sizes[1.0]["x"] == sizes[10.0]["x"]
-
-
 def test_columns_without_a_histogram_keep_every_cell() -> None:
     plan = make_plan(SCHEMA, 1.0, 1e-5, rows=5000)
     assert plan.histograms.columns == ("x",)
