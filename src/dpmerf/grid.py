@@ -212,7 +212,8 @@ class Binning:
             if name in grid.numeric:
                 nullable = grid.codec.schema.columns[name].nullable
                 fine = grid.numeric[name]
-                lived = support(counts[name].numpy()[: fine.size], fine.widths, sigma)
+                present = rows - float(counts[name][fine.size :].sum())
+                lived = support(counts[name].numpy()[: fine.size], fine.widths, sigma, present)
                 mass[: lived.start] = mass[lived.stop : fine.size] = 0.0
                 cut = cut_numbers(mass, fine.widths, nullable, sigma, rows, bins)
             else:

@@ -23,8 +23,15 @@ def fine_shares(release: Release, binning: Binning, noisy: Noisy, t: Targets) ->
     """
     stage = next(s for s in release.plan.stages if isinstance(s.recipe, Histograms))
     measured = dict(zip(release.plan.histograms.columns, release.measurements(stage), strict=True))
-    alone = {name: torch.ones(len(t.classes), len(cells)).double() for name, cells in binning.bin_of.items()}
-    return alone | {name: _column(binning, noisy, t, name, m.values.flatten(), m.sigma) for name, m in measured.items()}
+    found = {name: torch.ones(len(t.classes), len(cells)).double() for name, cells in binning.bin_of.items()}
+    for name, m in measured.items():
+        histogram, fine = m.values.flatten(), binning.grid.numeric.get(name)
+        found[name] = _column(binning, noisy, t, name, histogram, m.sigma)
+        if fine is not None:
+            present = release.rows_estimate - float(histogram[fine.size :].sum())
+            lived = support(histogram.numpy()[: fine.size], fine.widths, m.sigma, present)
+            _where_rows_live(found[name], binning.bin_of[name], lived, fine.size)
+    return found
 
 
 def _column(binning: Binning, noisy: Noisy, t: Targets, name: str, histogram: Tensor, sigma: float) -> Tensor:
@@ -57,14 +64,12 @@ def _column(binning: Binning, noisy: Noisy, t: Targets, name: str, histogram: Te
         if here is not None and by_class is not None and C > 1 and len(share) > 1:
             of_class = _split(here, by_class[:, b], share, noisy.part_sigma)
         found[:, cells] = of_class[:, parts] * inside
-    fine = binning.grid.numeric.get(name)
-    return _where_rows_live(found, bin_of, histogram, fine.widths, sigma) if fine else found
+    return found
 
 
-def _where_rows_live(shares: Tensor, bin_of: Tensor, histogram: Tensor, widths: np.ndarray, sigma: float) -> Tensor:
+def _where_rows_live(shares: Tensor, bin_of: Tensor, lived: slice, size: int) -> None:
     """Empty the wide ends of the range that show only noise, in place; a bin there is filled from its near side."""
-    lived = support(histogram.numpy()[: len(widths)], widths, sigma)
-    for cells in (torch.arange(lived.start).flip(0), torch.arange(lived.stop, len(widths))):  # from the near side
+    for cells in (torch.arange(lived.start).flip(0), torch.arange(lived.stop, size)):  # from the near side
         for b in bin_of[cells].unique().tolist():
             own = cells[bin_of[cells] == b]
             shares[:, own] = 0
@@ -72,7 +77,6 @@ def _where_rows_live(shares: Tensor, bin_of: Tensor, histogram: Tensor, widths: 
             if bool((shares[:, members].sum(1) == 0).any()):
                 shares[:, own[0]] = 1
             shares[:, members] /= shares[:, members].sum(1, keepdim=True)
-    return shares
 
 
 def _split(counts: Tensor, classes: Tensor, share: Tensor, sigma: float) -> Tensor:
