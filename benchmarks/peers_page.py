@@ -36,7 +36,7 @@ def row(method: str, runs: list[dict[str, Any]]) -> list[str]:
     done = [r for r in runs if "utility" in r]
     name = "**dpmerf default**" if method == "default" else method
     if not done:
-        error = " ".join(runs[0]["error"].split())[-120:].replace("|", "/")
+        error = runs[0]["error"].strip().splitlines()[-1][-120:].replace("|", "/")
         return [name, f"failed: {error}", *["–"] * 7]
 
     def mean(values: list[float], digits: int) -> str:
