@@ -54,6 +54,11 @@ class Fine:
         place = np.searchsorted(self.edges, level, side="right") - 1
         return torch.from_numpy(np.clip(place, 0, self.size - 1))
 
+    def lived(self, counts: Tensor, sigma: float, rows: float) -> slice:
+        """The cells in which rows live, by noisy counts of all cells; those after the last, of null, are no place."""
+        present = rows - float(counts[self.size :].sum())
+        return support(counts[: self.size].numpy(), self.widths, sigma, present)
+
     def draw(self, cells: Tensor, rng: torch.Generator) -> Tensor:
         """(n,) cells -> (n,) numbers in [0, 1], uniform over the levels of the cell."""
         edges = torch.from_numpy(self.edges)
@@ -212,8 +217,7 @@ class Binning:
             if name in grid.numeric:
                 nullable = grid.codec.schema.columns[name].nullable
                 fine = grid.numeric[name]
-                present = rows - float(counts[name][fine.size :].sum())
-                lived = support(counts[name].numpy()[: fine.size], fine.widths, sigma, present)
+                lived = fine.lived(counts[name], sigma, rows)
                 mass[: lived.start] = mass[lived.stop : fine.size] = 0.0
                 cut = cut_numbers(mass, fine.widths, nullable, sigma, rows, bins)
             else:

@@ -6,7 +6,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dpmerf.cuts import support
 from dpmerf.generators.consistent import Noisy, Targets
 from dpmerf.grid import Binning, to_simplex
 from dpmerf.recipes import Histograms
@@ -28,8 +27,7 @@ def fine_shares(release: Release, binning: Binning, noisy: Noisy, t: Targets) ->
         histogram, fine = m.values.flatten(), binning.grid.numeric.get(name)
         found[name] = _column(binning, noisy, t, name, histogram, m.sigma)
         if fine is not None:
-            present = release.rows_estimate - float(histogram[fine.size :].sum())
-            lived = support(histogram.numpy()[: fine.size], fine.widths, m.sigma, present)
+            lived = fine.lived(histogram, m.sigma, release.rows_estimate)
             _where_rows_live(found[name], binning.bin_of[name], lived, fine.size)
     return found
 
