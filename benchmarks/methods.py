@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import final
 
 import pyarrow as pa
 
 from benchmarks.noiseless import Noiseless
+from dpmerf.budget import Unit
 from dpmerf.presets import make_plan
 from dpmerf.private.measure import measure
 from dpmerf.schema import Schema
@@ -29,6 +30,7 @@ class Task:
     delta: float
     seed: int
     quick: bool = False
+    unit: Unit = field(default_factory=Unit)  # of privacy
 
 
 Method = Callable[[Task], pa.Table]  # as many synthetic rows as there were real ones
@@ -48,6 +50,7 @@ def dpmerf_preset(preset: str) -> Method:
             task.epsilon if private else MOST_EPSILON,
             task.delta,
             rows=task.rows.num_rows,
+            unit=task.unit,
             preset=preset,
             seed=task.seed,
         )

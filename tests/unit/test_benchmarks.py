@@ -11,7 +11,7 @@ import pytest
 
 pytest.importorskip("benchmarks", reason="the benchmarks are not beside the package")
 
-from benchmarks import data, envs, origins, pages, paper, protocols
+from benchmarks import data, envs, origins, pages, paper, peers, protocols
 from benchmarks.__main__ import main
 from benchmarks.methods import METHODS, Task
 from benchmarks.noiseless import Noiseless
@@ -86,6 +86,32 @@ def test_a_peer_that_fails_or_takes_too_long_says_so():
         envs.run([sys.executable, "-c", "raise SystemExit('no such peer')"])
     with pytest.raises(envs.PeerFailed, match="not finished after 1 s of CPU time"):
         envs.run([sys.executable, "-c", "while True: pass"], 1)
+
+
+def test_a_peers_answer_is_kept_and_a_failure_is_not(tmp_path, monkeypatch):
+    script = """
+import pathlib, sys
+folder = pathlib.Path(sys.argv[1])
+rows = (folder / "rows.csv").read_text()
+if "bad" in rows:
+    raise SystemExit("bad rows")
+(folder / "synthetic.csv").write_text(rows)
+(folder / "cost.json").write_text((folder / "task.json").read_text())
+"""
+    (tmp_path / "tool_peer.py").write_text(script)
+    monkeypatch.setenv("DPMERF_BENCH_ENVS", str(tmp_path / "envs"))
+    monkeypatch.setattr(peers, "SCRIPTS", tmp_path)
+    asked = []
+    monkeypatch.setattr(envs, "python", lambda *what: asked.append(what) or sys.executable)
+    peer = peers.Peer("tool", "method", ("a==1",))
+    place = peers.answer(peer, "{}", "x\n1\n", 60)
+    assert (place / "synthetic.csv").read_text() == "x\n1\n" and (place / "cost.json").read_text() == "{}"
+    assert peers.answer(peer, "{}", "x\n1\n", 60) == place and len(asked) == 1
+    assert peers.answer(peer, "{}", "x\n2\n", 60) != place and len(asked) == 2
+    for _ in range(2):
+        with pytest.raises(envs.PeerFailed, match="bad rows"):
+            peers.answer(peer, "{}", "bad", 60)
+    assert len(asked) == 4
 
 
 def test_only_that_names_no_cell_is_an_error_that_shows_names(capsys):

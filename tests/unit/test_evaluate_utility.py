@@ -145,6 +145,17 @@ def test_missing_packages_are_named_with_the_command_that_installs_them(monkeypa
         classifiers.table_classifiers()
 
 
+def test_rows_are_ranked_by_log_odds_where_probabilities_round_to_one():
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1], 200)
+    x = np.where(y == 1, 100.0, 99.0)[:, None] + rng.normal(0, 0.01, (400, 1))
+    train, test = Split(x, y), Split(np.array([[101.0], [102.0], [103.0], [104.0]]), np.array([0, 0, 1, 1]))
+    makers = {name: classifiers.table_classifiers()[name] for name in ("Gaussian naive Bayes", "LDA")}
+    assert set(makers["Gaussian naive Bayes"](0).fit(x, y).predict_proba(test.x)[:, 1]) == {1.0}  # all tie
+    for fitted in fit_models(train, test, makers, "binary", seed=0).values():
+        assert fitted.metrics["roc_auc"] in (0.0, 1.0)  # told apart, either way
+
+
 def test_arrays_have_the_same_scores_as_tables():
     rng = np.random.default_rng(0)
 

@@ -182,7 +182,14 @@ def _fit(model: Any, train: Split, test: Split, task: Task, positive: int) -> Fi
 
 
 def _decision(model: Any, x: np.ndarray) -> np.ndarray:
-    score = model.predict_proba(x)[:, 1] if hasattr(model, "predict_proba") else model.decision_function(x)
+    """(n,) what a model ranks rows by: its log-odds if it tells them. Probabilities round to 0 and 1, and rows tie."""
+    if hasattr(model, "decision_function"):
+        score = model.decision_function(x)
+    elif hasattr(model, "predict_joint_log_proba"):
+        joint = model.predict_joint_log_proba(x)
+        score = joint[:, 1] - joint[:, 0]
+    else:
+        score = model.predict_proba(x)[:, 1]
     return np.nan_to_num(np.asarray(score).astype(np.float64))
 
 
