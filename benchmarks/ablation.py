@@ -37,7 +37,7 @@ VARIANTS: dict[str, tuple[Patch, ...]] = {
     "no ridge": ((maxent, "RIDGE", 1e-6),),
     "rows not evened out": ((maxent, "PASSES", 0),),
     "no shrinkage of classes": (
-        (consistent, "_kept", lambda apart, v, layout: torch.ones(len(apart), len(layout.sizes))),
+        (consistent, "kept_share", lambda apart, v, layout: torch.ones(len(apart), len(layout.sizes))),
     ),
     "counts cut off at zero": ((consistent, "positive", lambda mean, _: mean.clamp_min(1e-3)),),
     "flat inside bins": ((inside, "_shrink", lambda noisy, widths, *_: widths / widths.sum()),),

@@ -20,6 +20,8 @@ from dpmerf.recipes import Histograms, Tables
 from dpmerf.release import Measurement, Release
 
 ROUNDS = 10  # that fit counts to the sums they must have
+MIXED = 50  # rounds that find how common differences of each size are
+NULL_COLUMNS = 10.0  # that do not differ, assumed beside the real ones: as in the paper of the method
 
 
 @final
@@ -226,7 +228,7 @@ def _divided(by_class: Tensor, variance: Tensor, totals: Tensor, classes: Tensor
     prior = totals * (classes / classes.sum())[:, None]
     apart = by_class + (totals - by_class.sum(0)) / C - prior
     variance = variance * (1 - 1 / C)
-    kept = _kept(apart, variance, layout)[:, seg]
+    kept = kept_share(apart, variance, layout)[:, seg]
     counts, variance = prior + kept * apart, kept * variance
     of_column, of_bin = variance / (variance @ S)[:, seg], variance / variance.sum(0)
     for _ in range(ROUNDS):
@@ -239,11 +241,25 @@ def _divided(by_class: Tensor, variance: Tensor, totals: Tensor, classes: Tensor
     return counts
 
 
-def _kept(apart: Tensor, variance: Tensor, layout: Layout) -> Tensor:
-    """(C, q) James and Stein: a class differs from the whole in a column as far as the noise lets us see."""
-    S, sizes = layout.members, torch.tensor(layout.sizes, dtype=torch.float32)
-    noise = variance @ S * (sizes - 1) / sizes  # (q,) expected squared length
-    return (1 - noise / (apart.square() @ S).clamp_min(1e-6)).clamp_min(1e-6)
+def kept_share(apart: Tensor, variance: Tensor, layout: Layout) -> Tensor:
+    """(C, q) how much of a class's difference from the whole is kept in a column: adaptive shrinkage (Stephens 2017).
+
+    In some columns a class does not differ, in others by a normal of one of several variances. All columns together say
+    how common each is, which tells the few that differ from the many that show only noise.
+    """
+    S, sizes = layout.members, torch.tensor(layout.sizes, dtype=torch.float64)
+    free = (sizes - 1).clamp_min(1)
+    length = (apart.square() @ S).double() / ((variance @ S) / sizes)  # (C, q) squared, in units of the noise
+    largest = math.ceil(math.log2(float((length / free).max().clamp(1, 2**60))))
+    ratios = torch.cat([torch.zeros(1), 2.0 ** torch.arange(-1, largest + 1)]).double()  # variance to that of the noise
+    evidence = (length[..., None] * ratios / (1 + ratios) - free[:, None] * torch.log1p(ratios)) / 2
+    assumed = torch.nn.functional.one_hot(torch.tensor(0), len(ratios)) * NULL_COLUMNS + 1 / len(ratios)
+    common = torch.full((len(length), 1, len(ratios)), 1 / len(ratios), dtype=torch.float64)
+    for _ in range(MIXED):
+        weight = torch.softmax(evidence + common.log(), dim=-1)
+        common = weight.sum(1, keepdim=True) + assumed
+        common = common / common.sum(-1, keepdim=True)
+    return (weight @ (ratios / (1 + ratios))).to(apart.dtype).clamp_min(1e-6)
 
 
 def positive(mean: Tensor, variance: Tensor) -> Tensor:
