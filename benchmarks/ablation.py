@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import Any
 from unittest import mock
 
@@ -50,7 +51,7 @@ def run(this: Run) -> None:
         for name in VARIANTS:
             key = f"ablation/{name}/{repeat}"
             if this.wants(f"/{key}/"):
-                this.store.cell(key, lambda n=name, r=repeat: cell(this, n, r))
+                this.store.cell(key, partial(cell, this, name, repeat))
 
 
 def cell(this: Run, name: str, repeat: int) -> dict[str, Any]:

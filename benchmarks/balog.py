@@ -5,6 +5,7 @@ grow.
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -56,7 +57,7 @@ def run(this: Run) -> None:
     for method in METHODS:
         key = f"balog/{method}"
         if this.wants(f"/{key}/"):
-            this.store.cell(key, lambda m=method: cell(this, m))
+            this.store.cell(key, partial(cell, this, method))
 
 
 def cell(this: Run, method: str) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,7 @@ def run(this: Run) -> None:
             for epsilon in EPSILONS:
                 key = f"epsilon-curve/{method}/{epsilon:g}/{repeat}"
                 if this.wants(f"/{key}/"):
-                    this.store.cell(key, lambda m=method, e=epsilon, r=repeat: cell(this, m, e, r))
+                    this.store.cell(key, partial(cell, this, method, epsilon, repeat))
 
 
 def cell(this: Run, method: str, epsilon: float, repeat: int) -> dict[str, Any]:
@@ -54,9 +55,9 @@ def page(store: Store) -> str:
             at = [e if math.isfinite(e) else 30.0 for e, _ in points]
             for ax, key in zip(axes, ("roc_auc", "tv2"), strict=True):
                 ax.plot(at, [mean(r, key) for _, r in points], "o-", color=colour, label=method, ms=3)
-            for epsilon, runs in points:
+            for at_epsilon, runs in points:
                 values = [f"{mean(runs, key):.3f}" for key in ("roc_auc", "roc_auc_hard", "tv1", "tv2", "tv3")]
-                rows.append([method, "∞" if math.isinf(epsilon) else f"{epsilon:g}", *values, str(len(runs))])
+                rows.append([method, "∞" if math.isinf(at_epsilon) else f"{at_epsilon:g}", *values, str(len(runs))])
         axes[0].set(xscale="log", xlabel="ε (rightmost: ∞)", ylabel="ROC-AUC, mean of 12")
         axes[1].set(xscale="log", yscale="log", xlabel="ε (rightmost: ∞)", ylabel="TV, 2-way")
         axes[0].legend(fontsize=7)

@@ -6,6 +6,7 @@ Trained on the first 50,000 training pictures and judged by the other 10,000: no
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -70,7 +71,7 @@ def run(this: Run) -> None:
             for variant in VARIANTS:
                 key = f"image_ablation/{name}/{variant}/{repeat}"
                 if this.wants(f"/{key}/"):
-                    this.store.cell(key, lambda n=name, v=variant, r=repeat: cell(this, n, v, r))
+                    this.store.cell(key, partial(cell, this, name, variant, repeat))
 
 
 def cell(this: Run, name: str, variant: str, repeat: int) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +68,7 @@ def _variant(this: Run, key: str, name: str, preset: str, epsilon: str, repeat: 
     test = (real["x_test"], real["y_test"].astype(np.int64))
     cnn_steps = QUICK_STEPS if this.quick else CNN_STEPS
     for model, cell in cells.items():
-        this.store.cell(cell, lambda m=model: score(m, x, y, *test, repeat, cnn_steps))
+        this.store.cell(cell, partial(score, model, x, y, *test, repeat, cnn_steps))
 
 
 def make(this: Run, target: Path, name: str, preset: str, epsilon: str, repeat: int) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -86,7 +87,7 @@ def run(this: Run) -> None:
     for column in COLUMNS:
         key = f"mixture/{column.replace(' ', '-')}"
         if this.wants(f"/{key}/"):
-            this.store.cell(key, lambda c=column: cell(this, rows, c))
+            this.store.cell(key, partial(cell, this, rows, column))
 
 
 def cell(this: Run, rows: pa.Table, column: str) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -36,13 +35,10 @@ def fill(text: str, parts: Mapping[str, str]) -> str:
     <!-- /x -->
     """
     for name, part in parts.items():
-        mark = re.escape(name)
-        text = re.sub(
-            rf"<!-- {mark} -->.*?<!-- /{mark} -->",
-            lambda _, n=name, p=part: f"<!-- {n} -->\n{p or NOTHING}\n<!-- /{n} -->",
-            text,
-            flags=re.DOTALL,
-        )
+        before, start, rest = text.partition(f"<!-- {name} -->")
+        _, end, after = rest.partition(f"<!-- /{name} -->")
+        if end:
+            text = f"{before}{start}\n{part or NOTHING}\n{end}{after}"
     return text
 
 

@@ -7,6 +7,7 @@ import json
 import shutil
 import tempfile
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, final
 
@@ -77,7 +78,7 @@ def run(this: Run) -> None:
             for method in ("real", *OURS, *PEERS):
                 key = f"peers/{name}/{epsilon:g}/{method}/{repeat}"
                 if this.wants(f"/{key}/"):
-                    this.store.cell(key, lambda n=name, e=epsilon, m=method, r=repeat: cell(this, n, e, m, r))
+                    this.store.cell(key, partial(cell, this, name, epsilon, method, repeat))
 
 
 def cell(this: Run, name: str, epsilon: float, method: str, repeat: int) -> dict[str, Any]:

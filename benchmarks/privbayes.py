@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 
@@ -15,7 +17,7 @@ from benchmarks.registry import Experiment, Run
 from benchmarks.store import Store
 from dpmerf.evaluate.marginals import marginals
 from dpmerf.evaluate.views import Rows
-from dpmerf.schema import Category, Numeric, Schema
+from dpmerf.schema import AnyColumn, Category, Numeric, Schema
 
 DELTA, BINS = 1e-5, 16
 ORDERS = {"adult": (3, 4), "census": (2, 3)}
@@ -41,7 +43,8 @@ def discretised(data: DataSet, domain: str, this: Run) -> tuple[pa.Table, Schema
     frame = frame.sample(min(len(frame), 3_000), random_state=0) if this.quick else frame
     rows = Rows.read(data.table(frame), data.schema)
     most = DOMAINS[domain]
-    codes, columns = {}, {}
+    codes: dict[str, np.ndarray] = {}
+    columns: dict[str, AnyColumn] = {}
     for name, column in data.schema.learned.items():
         coded = rows.coded(name, bins=min(BINS, most or BINS), declared_scale=isinstance(column, Numeric))
         size = min(coded.size, most or coded.size)
@@ -58,7 +61,7 @@ def run(this: Run) -> None:
                 for epsilon in EPSILONS:
                     key = f"privbayes/{name}/{domain.replace('*', '-star')}/{method}/{epsilon:g}"
                     if this.wants(f"/{key}/"):
-                        this.store.cell(key, lambda n=name, d=domain, m=method, e=epsilon: cell(this, n, d, m, e))
+                        this.store.cell(key, partial(cell, this, name, domain, method, epsilon))
 
 
 def cell(this: Run, name: str, domain: str, method: str, epsilon: float) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -41,7 +42,7 @@ def errors(dim: int, rows: int, epsilon: float, repeats: int) -> np.ndarray:
     found = []
     for repeat in range(repeats):
         phi = Fourier.draw(COLUMNS, dim, (SCALE,), seed=repeat)
-        difference = sum(sign * phi(torch.from_numpy(z)).mean(0) for sign, z in ((1, x), (-1, y)))
+        difference = phi(torch.from_numpy(x)).mean(0) - phi(torch.from_numpy(y)).mean(0)
         rng = np.random.default_rng([repeat, dim, rows])
         noisy = difference.numpy() + noise * rng.standard_normal(dim)
         found.append(abs(float(noisy @ noisy) - exact))
@@ -61,13 +62,15 @@ def point(what: str, value: float, repeats: int) -> dict[str, Any]:
     }
 
 
+def cell(what: str, values: tuple[float, ...], repeats: int) -> dict[str, Any]:
+    return {"points": [point(what, value, repeats) for value in values]}
+
+
 def run(this: Run) -> None:
     repeats = 3 if this.quick else REPEATS
     for what, values in GROW.items():
         if this.wants(f"/proposition1/{what}/"):
-            this.store.cell(
-                f"proposition1/{what}", lambda w=what, v=values: {"points": [point(w, x, repeats) for x in v]}
-            )
+            this.store.cell(f"proposition1/{what}", partial(cell, what, values, repeats))
 
 
 def page(store: Store) -> str:

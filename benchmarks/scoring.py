@@ -10,6 +10,7 @@ import pyarrow as pa
 from benchmarks.protocols import Split
 from dpmerf.evaluate.classifiers import Makers, table_classifiers
 from dpmerf.evaluate.marginals import marginals
+from dpmerf.evaluate.results import Task as Kind
 from dpmerf.evaluate.utility import Split as Matrix
 from dpmerf.evaluate.utility import fit_models
 from dpmerf.evaluate.views import Design, Rows
@@ -26,7 +27,7 @@ def utility(synthetic: pa.Table, real: Split, seed: int, quick: bool = False) ->
     test = Rows.read(real.test, real.schema).sample(TEST_ROWS, seed)
     design = Design.fit(ours, without=label)
     y = test.coded(label).codes
-    task = "binary" if test.coded(label).size == 2 else "multiclass"
+    task: Kind = "binary" if test.coded(label).size == 2 else "multiclass"
     rarer = int(np.bincount(y, minlength=2)[:2].argmin())
     makers: Makers = table_classifiers()
     if quick:

@@ -14,6 +14,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -54,10 +55,10 @@ def run(this: Run) -> None:
     scale = 10 if this.quick else 1
     cells: dict[str, Callable[[], Json]] = {}
     for dim, rows in ((1_000, 200_000 // scale), (10_000, 30_000 // scale)):
-        cells[f"release/{dim}"] = lambda d=dim, n=rows: release_against_limit(d, n)
+        cells[f"release/{dim}"] = partial(release_against_limit, dim, rows)
     cells["release/default"] = lambda: release_default(300_000 // scale)
     for shape in STEPS:
-        cells[f"step/{'-'.join(map(str, shape))}"] = lambda s=shape: step(*s)
+        cells[f"step/{'-'.join(map(str, shape))}"] = partial(step, *shape)
     for what, values in {
         "rows": (10_000, 30_000, 100_000, 300_000),
         "columns": (5, 10, 20, 40, 80),
@@ -65,13 +66,13 @@ def run(this: Run) -> None:
         "classes": (2, 10, 50, 250),
     }.items():
         for value in values:
-            cells[f"growth/{what}/{value}"] = lambda w=what, v=value: growth(w, v, scale)
+            cells[f"growth/{what}/{value}"] = partial(growth, what, value, scale)
     for millions in (1, 20):
         n = millions * 1_000_000 // (20 if this.quick else 1)
-        cells[f"memory/{millions}"] = lambda n=n: in_child("release_many", n)
+        cells[f"memory/{millions}"] = partial(in_child, "release_many", n)
     for preset in ("default", "paper"):
         for rows in (1_000_000 // scale, 10_000_000 // scale):
-            cells[f"sampling/{preset}/{rows}"] = lambda p=preset, n=rows: in_child("sample_many", p, n)
+            cells[f"sampling/{preset}/{rows}"] = partial(in_child, "sample_many", preset, rows)
     cells["wide"] = lambda: in_child("wide", 8_000 // scale)
     cells["spark"] = lambda: in_child("spark_against_local", 200_000 // scale)
     for key, make in cells.items():
@@ -84,6 +85,11 @@ def cpu(action: Callable[[], object]) -> tuple[float, float]:
     start, wall = time.process_time(), time.perf_counter()
     action()
     return time.process_time() - start, time.perf_counter() - wall
+
+
+def _repeatedly(action: Callable[[], object], times: int) -> None:
+    for _ in range(times):
+        action()
 
 
 def limit(numbers: Tensor, dim: int, repeats: int = 3) -> float:
@@ -102,7 +108,7 @@ def limit(numbers: Tensor, dim: int, repeats: int = 3) -> float:
 
         times = max(1, 4_000_000 // (rows * dim))
         for _ in range(repeats):
-            best = min(best, cpu(lambda f=once, k=times: [f() for _ in range(k)])[0] / (times * rows))
+            best = min(best, cpu(partial(_repeatedly, once, times))[0] / (times * rows))
     return best
 
 
@@ -268,7 +274,7 @@ def wide(rows: int) -> Json:
         phi, view = release.feature_map(stage), _view(release, stage)
         found["coordinates"][stage.name] = phi.dim
         few, many = (
-            min(cpu(lambda p=phi, v=view, t=t: sum_locally(open_rows(t), plan, p, v, SILENT, ""))[0] for _ in range(2))
+            min(cpu(partial(sum_locally, open_rows(t), plan, phi, view, SILENT, ""))[0] for _ in range(2))
             for t in (table, pa.concat_tables([table] * 5))
         )
         found[stage.name] = (many - few) / (4 * rows)  # without setting up the sums
@@ -297,11 +303,8 @@ def spark_against_local(rows: int) -> Json:
             release = Release(priced, {}, None, "none", None)
             phi, view = release.feature_map(plan.stages[0]), _view(release, plan.stages[0])
             sum_on_spark(table, priced, phi, view, SILENT, "")  # workers are up
-            here: list[Tensor] = []
-            found[f"spark{name}"] = cpu(lambda u=priced, p=phi, v=view: sum_on_spark(table, u, p, v, SILENT, ""))[1]
-            found[f"local{name}"] = cpu(
-                lambda u=priced, p=phi, v=view, h=here: h.append(sum_locally(open_rows(file), u, p, v, SILENT, "")[0])
-            )[1]
+            found[f"spark{name}"] = cpu(partial(sum_on_spark, table, priced, phi, view, SILENT, ""))[1]
+            found[f"local{name}"] = cpu(partial(sum_locally, open_rows(file), priced, phi, view, SILENT, ""))[1]
     return found
 
 

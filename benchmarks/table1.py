@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 from benchmarks import child, scoring
@@ -31,7 +32,7 @@ def run(this: Run) -> None:
                 for column in columns(protocol):
                     key = f"table1/{protocol}/{name}/{column.replace(' ', '-')}/{repeat}"
                     if this.wants(f"/{key}/"):
-                        this.store.cell(key, lambda p=protocol, n=name, c=column, r=repeat: cell(this, p, n, c, r))
+                        this.store.cell(key, partial(cell, this, protocol, name, column, repeat))
 
 
 def cell(this: Run, protocol: str, name: str, column: str, repeat: int) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, final
 
 import numpy as np
@@ -82,7 +83,7 @@ def run(this: Run) -> None:
         for name in VARIANTS:
             key = f"variants/{name}/{repeat}"
             if this.wants(f"/{key}/"):
-                this.store.cell(key, lambda n=name, r=repeat: cell(this, VARIANTS[n], r))
+                this.store.cell(key, partial(cell, this, VARIANTS[name], repeat))
 
 
 def cell(this: Run, variant: Variant, repeat: int) -> dict[str, Any]:
@@ -92,7 +93,8 @@ def cell(this: Run, variant: Variant, repeat: int) -> dict[str, Any]:
     plan = make_plan(schema, EPSILON, DELTA, rows=real.num_rows, unit=variant.unit, seed=repeat)
     made = train(measure(real, plan), seed=repeat).sample(real.num_rows)
     scored = Split(schema, real, test, rows.score_rows)
-    seen = table_utility(*(Rows.read(t, schema) for t in (made, test, real)), variant.target, repeat, 10_000, 10_000)
+    ours, held, theirs = (Rows.read(t, schema) for t in (made, test, real))
+    seen = table_utility(ours, held, theirs, variant.target, repeat, 10_000, 10_000)
     result, metric = seen.result, seen.result.metric
     best = max(result.models, key=lambda m: m.ceiling[metric] if m.ceiling else 0.0)
     return {

@@ -25,6 +25,7 @@ from benchmarks.methods import Task
 from dpmerf.codec import Batch, Codec
 
 BINS, THETA, MOST_PARENTS, MOST_CANDIDATES = 16, 4.0, 2, 400
+Network = list[tuple[int, tuple[int, ...]]]  # (column, parents) in drawing order
 
 
 @final
@@ -59,7 +60,7 @@ def synthesize(data: Discrete, epsilon: float, n: int, rng: np.random.Generator)
     """n rows of codes from an ε-DP network."""
     d = len(data.sizes)
     if d == 1:
-        structure = [(0, ())]
+        structure: Network = [(0, ())]
         epsilon_tables = epsilon
     else:
         structure = choose_network(data, epsilon / 2, epsilon / 2, rng)
@@ -79,14 +80,12 @@ def synthesize(data: Discrete, epsilon: float, n: int, rng: np.random.Generator)
     return out
 
 
-def choose_network(
-    data: Discrete, epsilon: float, epsilon_tables: float, rng: np.random.Generator
-) -> list[tuple[int, tuple[int, ...]]]:
+def choose_network(data: Discrete, epsilon: float, epsilon_tables: float, rng: np.random.Generator) -> Network:
     """(column, parents) in drawing order. The first column is drawn at random, at no cost."""
     d, n = len(data.sizes), len(data.codes)
     most_cells = max(n * epsilon_tables / (2 * d * THETA), max(data.sizes))  # θ-usefulness
     sensitivity = 2 / n * math.log2((n + 1) / 2) + (n - 1) / n * math.log2((n + 1) / (n - 1))
-    chosen = [(int(rng.integers(d)), ())]
+    chosen: Network = [(int(rng.integers(d)), ())]
     known: dict[tuple[int, ...], float] = {}
     for _ in range(d - 1):
         have = sorted(c for c, _ in chosen)
