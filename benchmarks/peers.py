@@ -6,6 +6,7 @@ import hashlib
 import json
 import shutil
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -50,7 +51,7 @@ class Peer:
     tool: str
     method: str
     requirements: tuple[str, ...]
-    options: dict[str, Any] = field(default_factory=dict)
+    options: Callable[[int], dict[str, Any]] = lambda columns: {}
     quick: dict[str, Any] = field(default_factory=dict)  # in place of `options` with --quick
 
 
@@ -58,17 +59,27 @@ def _quick(**more: Any) -> dict[str, Any]:
     return {"max_model_size": 1, "gen_kwargs": {"n_iters": 50, **more}}
 
 
+def _dpmm_aim(columns: int) -> dict[str, Any]:
+    return {"max_model_size": 5, "gen_kwargs": {"rounds": _rounds(columns)}}
+
+
+def _smartnoise_aim(columns: int) -> dict[str, Any]:
+    return {"max_model_size": 5, "rounds": _rounds(columns)}
+
+
+def _rounds(columns: int) -> int:
+    """AIM without limits takes many hours: these rounds and a model of 5 MB keep most of its quality."""
+    return max(45, 3 * columns)
+
+
 PEERS = {
-    # AIM without limits takes many hours: 45 rounds and a model of 5 MB keep most of its quality.
-    "aim": Peer("dpmm", "aim", DPMM, {"max_model_size": 5, "gen_kwargs": {"rounds": 45}}, _quick(rounds=5)),
-    "mst": Peer("dpmm", "mst", DPMM, {}, _quick()),
-    "privbayes": Peer("dpmm", "privbayes", DPMM, {}, _quick()),
+    "aim": Peer("dpmm", "aim", DPMM, _dpmm_aim, quick=_quick(rounds=5)),
+    "mst": Peer("dpmm", "mst", DPMM, quick=_quick()),
+    "privbayes": Peer("dpmm", "privbayes", DPMM, quick=_quick()),
     "smartnoise-mst": Peer("smartnoise", "mst", SMARTNOISE),
-    "smartnoise-aim": Peer(
-        "smartnoise", "aim", SMARTNOISE, {"max_model_size": 5, "rounds": 45}, {"max_model_size": 1, "rounds": 3}
-    ),
-    "dp-ctgan": Peer("smartnoise", "dpctgan", SMARTNOISE, {}, {"epochs": 2}),
-    "pate-ctgan": Peer("smartnoise", "patectgan", SMARTNOISE, {}, {"epochs": 2}),
+    "smartnoise-aim": Peer("smartnoise", "aim", SMARTNOISE, _smartnoise_aim, quick={"max_model_size": 1, "rounds": 3}),
+    "dp-ctgan": Peer("smartnoise", "dpctgan", SMARTNOISE, quick={"epochs": 2}),
+    "pate-ctgan": Peer("smartnoise", "patectgan", SMARTNOISE, quick={"epochs": 2}),
 }
 
 
@@ -91,7 +102,7 @@ def cell(this: Run, name: str, epsilon: float, method: str, repeat: int) -> dict
     synthetic = rows.train
     if method in PEERS:
         peer = PEERS[method]
-        options = peer.quick if this.quick else peer.options
+        options = peer.quick if this.quick else peer.options(len(rows.schema.learned))
         synthetic, cost = run_peer(peer, options, rows, epsilon, repeat, 60.0 if this.quick else SECONDS)
     elif method in OURS:
         task = Task(rows.train, rows.schema, epsilon, DELTA, repeat, this.quick, OURS[method])

@@ -109,6 +109,19 @@ def test_given_columns_shift_the_others(mixed_schema: Schema, table: pa.Table) -
     assert set(exact["dose"].to_pylist()) == {3.3} and set(exact["age"].to_pylist()) == {44}
 
 
+def test_columns_that_imply_each_other_keep_their_shares() -> None:
+    """No Gibbs step leads from one block to the other, so the chains must not keep the shares that they began with."""
+    values, names = [f"v{i}" for i in range(6)], [f"c{j}" for j in range(6)]
+    block = np.random.default_rng(0).choice(values, size=20_000, p=[0.3, 0.25, 0.2, 0.1, 0.1, 0.05])
+    schema = Schema.parse("".join(f'[columns.{n}]\nkind = "category"\nvalues = {values}\n' for n in names))
+    rows = pa.table(dict.fromkeys(names, block))
+    model = train(measure(rows, make_plan(schema, 10, 1e-5, rows=20_000)), seed=1)
+    drawn = model.sample(20_000)
+    for name in names:
+        gap = [np.mean(drawn[name].to_numpy() == v) - np.mean(block == v) for v in values]
+        assert np.abs(gap).sum() / 2 < 0.008
+
+
 def test_the_one_call_api_returns_what_it_was_given(mixed_schema: Schema, table: pa.Table) -> None:
     import pandas as pd
     import polars as pl

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from dpmerf.generators.consistent import Layout
 
+RAKES, MOST_LACK = 2, 2.0  # rounds over the columns, and by how much each may change a chain's weight
 PARTS = 64  # parts of the rows that `even_out` moves at a time
 GAIN, PAIR_GAIN = 0.5, 0.3  # how strongly a gap tilts the model; larger pair gains diverge
 SOFT = 50.0  # counts below which a gap hardly tilts
@@ -57,6 +58,25 @@ class Chains:
                 ladder[:, i] += ladder[:, i - 1]
             point = torch.rand(ladder.shape[0], 1, ladder.shape[2], generator=rng) * ladder[:, -1:]
             self.put(j, (ladder <= point).sum(dim=1).clamp_max_(ladder.shape[1] - 1))
+
+    def raked(self, singles: Tensor, rng: torch.Generator) -> Chains:
+        """As many chains drawn from these by weight, so that each column's frequencies come near to singles (C, P).
+
+        Sweeps do the same for what they can change. Columns that hold each other still, as when one implies all
+        others, keep the shares that chance gave them.
+        """
+        C, N, q = self.bins.shape
+        weights = torch.full((C, N), 1 / N)
+        for _ in range(RAKES):
+            for j in torch.randperm(q, generator=rng).tolist():
+                span = self.layout.span(j)
+                have = torch.bmm(self.onehot[:, span], weights[:, :, None])[:, :, 0]
+                lack = (singles[:, span] * N + 1) / (have * N + 1)
+                weights = weights * lack.clamp(1 / MOST_LACK, MOST_LACK).gather(1, self.bins[:, :, j])
+                weights = weights / weights.sum(dim=1, keepdim=True)
+        points = (torch.arange(N) + torch.rand(C, 1, generator=rng)) / N
+        picked = torch.searchsorted(weights.cumsum(dim=1), points).clamp_max(N - 1)
+        return Chains(self.layout, self.bins.gather(1, picked[:, :, None].expand(-1, -1, q)))
 
     def counts(self) -> Tensor:
         """(C, P, P) in how many chains two positions occur together."""

@@ -33,7 +33,6 @@ RATE, LAST_RATE = 0.2, 0.05
 AVERAGED = 0.25  # the last part of the steps, whose parameters are averaged
 MOST_PRIOR = 4.0  # largest prior variance of a log-interaction
 RIDGE = 0.3  # of the ridge that a normal prior would ask for: interactions have heavy tails
-KEPT = 4_096  # chain states saved with the model, to start drawing from
 BURN, BURN_GIVEN = 10, 30  # Gibbs sweeps before rows are taken
 PASSES = 3  # that even out the sampling noise of the rows drawn together
 DRAWN = 16_384  # chains moved at a time when drawing
@@ -51,7 +50,7 @@ class Fitted:
     moments: Tensor  # (C, P, P) pair frequencies of the model
     singles: Tensor  # (C, P) target frequencies
     measured: Tensor  # (P, P)
-    states: Tensor  # (C, kept, q) bins
+    states: Tensor  # (C, chains, q) bins, to start drawing from
     shares: Tensor  # (C,) class frequencies
 
 
@@ -94,7 +93,7 @@ class MaxEnt(Generator):
     def _draw_class(self, c: int, n: int, fixed: dict[str, int], rng: torch.Generator) -> Tensor:
         """(n, q) bins of one class."""
         f, layout = self._fitted, self._layout
-        start = torch.randint(f.states.shape[1], (n,), generator=rng)
+        start = torch.randperm(f.states.shape[1], generator=rng).repeat(-(-n // f.states.shape[1]))[:n]
         held = {layout.names.index(name): b for name, b in fixed.items() if name in layout.names}
         parts = []
         for rows in f.states[c, start].split(DRAWN):
@@ -111,7 +110,7 @@ class MaxEnt(Generator):
 
     def state(self) -> State:
         f = self._fitted
-        tensors = {name: getattr(f, name) for name in PARAMETERS} | {"states": f.states.to(torch.int32)}
+        tensors = {name: getattr(f, name) for name in PARAMETERS} | {"states": f.states.to(torch.int16)}
         return State({}, tensors | {f"fine.{name}": share for name, share in self._fine.items()})
 
     @classmethod
@@ -176,13 +175,15 @@ def _descend(
                 if step % CHECK_EVERY == 0 or step == steps:
                     history.note(step, float((gap.square() * t.measured).sum() / t.measured.sum() / t.pair_variance))
                 advance(1)
+        walkers.sweep(mean_h, mean_J, rng)
+        walkers = walkers.raked(t.singles / t.classes[:, None], rng)
     fitted = Fitted(
         h=mean_h,
         J=mean_J,
         moments=moments,
         singles=t.singles / t.classes[:, None],
         measured=t.measured,
-        states=walkers.bins[:, : max(KEPT // C, 256)].clone(),
+        states=walkers.bins,
         shares=(t.classes / t.classes.sum()).double(),
     )
     return fitted, history
