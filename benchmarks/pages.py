@@ -44,11 +44,12 @@ def fill(text: str, parts: Mapping[str, str]) -> str:
 
 def parts(known: Mapping[str, Experiment], store: Store) -> dict[str, str]:
     """Each experiment's Markdown, and the list of experiments itself."""
-    from benchmarks.summary import headline, pictures
+    from benchmarks import summary
 
     found = {e.name: e.page(store) for e in known.values()}
     found["experiments"] = table(["`run` …", "what", "cost"], [[f"`{e.name}`", e.what, e.cost] for e in known.values()])
-    found["headline"], found["pictures"] = headline(store), pictures(store)
+    found["headline"], found["pictures"] = summary.headline(store), summary.pictures(store)
+    found["tools"] = summary.peers(store)
     return found
 
 

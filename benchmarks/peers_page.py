@@ -16,12 +16,13 @@ OURS = {"default": "**dpmerf default**", "add-remove": "**dpmerf**, a row added 
 LEADS = ("real", *OURS)
 
 
+Cells = dict[tuple[str, str], dict[str, list[dict[str, Any]]]]  # (data, ε) -> method -> runs
+
+
 def page(store: Store) -> str:
-    found: dict[tuple[str, str], dict[str, list[dict[str, Any]]]] = defaultdict(lambda: defaultdict(list))
-    for (name, epsilon, method, _), result in store.cells("peers"):
-        found[name, epsilon][method].append(result)
+    found = cells(store)
     blocks = []
-    for (name, epsilon), methods in sorted(found.items(), key=lambda item: (item[0][0], float(item[0][1]))):
+    for (name, epsilon), methods in found.items():
         order = [m for m in LEADS if m in methods] + sorted(set(methods) - set(LEADS))
         rows = [row(m, methods[m]) for m in order]
         blocks.append(f"**{name}, ε = {epsilon}, δ = 1e-5.**\n\n" + table(HEADER, rows))
@@ -30,6 +31,13 @@ def page(store: Store) -> str:
     if picture := _figure(store, found):
         blocks.insert(0, f"![utility against CPU time]({picture})")
     return "\n\n".join(blocks)
+
+
+def cells(store: Store) -> Cells:
+    found: Cells = defaultdict(lambda: defaultdict(list))
+    for (name, epsilon, method, _), result in store.cells("peers"):
+        found[name, epsilon][method].append(result)
+    return dict(sorted(found.items(), key=lambda item: (item[0][0], float(item[0][1]))))
 
 
 def row(method: str, runs: list[dict[str, Any]]) -> list[str]:
@@ -56,7 +64,7 @@ def row(method: str, runs: list[dict[str, Any]]) -> list[str]:
     ]
 
 
-def _figure(store: Store, found: dict[tuple[str, str], dict[str, list[dict[str, Any]]]]) -> str:
+def _figure(store: Store, found: Cells) -> str:
     points = []
     for method, runs in found.get(("adult", "1"), {}).items():
         if method == "add-remove":  # another unit, the same picture

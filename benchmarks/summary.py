@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks import images, paper, table1_page
+from benchmarks import images, paper, peers_page, table1_page
 from benchmarks.image_scores import CNN
 from benchmarks.pages import table
 from benchmarks.store import Store
@@ -20,6 +20,19 @@ def headline(store: Store) -> str:
         rows.append([row[0], row[1], "/".join(f"{v:.3f}" for v in published["paper"]), *row[2:]])
     header = ["data", "real rows", "DP-MERF as published", "`--preset paper`", "**default**"]
     return table(header, rows)
+
+
+PEERS = {"real": "real rows", "default": "**dpmerf**", "aim": "AIM", "mst": "MST", "privbayes": "PrivBayes"}
+
+
+def peers(store: Store) -> str:
+    """Ours beside the peers that model pairs of columns: utility, and the distance of two-way tables."""
+    rows = []
+    for (name, epsilon), methods in peers_page.cells(store).items():
+        shown = {m: peers_page.row(m, methods[m]) for m in PEERS if m in methods}
+        said = {m: "fails" if r[1].startswith("failed") else f"{r[1]}, {r[4]}" for m, r in shown.items()}
+        rows.append([f"{name}, ε = {epsilon}", *(said.get(m, "–") for m in PEERS)])
+    return table(["ROC or F1, 2-way TV", *PEERS.values()], rows) if rows else ""
 
 
 def pictures(store: Store) -> str:
