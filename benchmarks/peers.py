@@ -40,6 +40,7 @@ OURS = {"default": Unit(), "add-remove": Unit(neighbours="add-remove")}  # the l
 SECONDS = 3600.0  # of CPU time; then a peer counts as not finished
 SCRIPTS = Path(__file__).parent / "peer_scripts"
 DPMM = ("dpmm==0.1.9",)
+MBI = ("mbi==2.0.0", "jax==0.10.2", "pandas")
 SMARTNOISE = ("smartnoise-synth==1.0.8", "packaging")  # which it imports and does not declare
 
 
@@ -63,7 +64,7 @@ def _dpmm_aim(columns: int) -> dict[str, Any]:
     return {"max_model_size": 5, "gen_kwargs": {"rounds": _rounds(columns)}}
 
 
-def _smartnoise_aim(columns: int) -> dict[str, Any]:
+def _aim(columns: int) -> dict[str, Any]:
     return {"max_model_size": 5, "rounds": _rounds(columns)}
 
 
@@ -76,8 +77,10 @@ PEERS = {
     "aim": Peer("dpmm", "aim", DPMM, _dpmm_aim, quick=_quick(rounds=5)),
     "mst": Peer("dpmm", "mst", DPMM, quick=_quick()),
     "privbayes": Peer("dpmm", "privbayes", DPMM, quick=_quick()),
+    "mbi-mst": Peer("mbi", "mst", MBI, quick={"iters": 50}),
+    "mbi-aim": Peer("mbi", "aim", MBI, _aim, quick={"max_model_size": 1, "rounds": 16, "degree": 2, "iters": 50}),
     "smartnoise-mst": Peer("smartnoise", "mst", SMARTNOISE),
-    "smartnoise-aim": Peer("smartnoise", "aim", SMARTNOISE, _smartnoise_aim, quick={"max_model_size": 1, "rounds": 3}),
+    "smartnoise-aim": Peer("smartnoise", "aim", SMARTNOISE, _aim, quick={"max_model_size": 1, "rounds": 3}),
     "dp-ctgan": Peer("smartnoise", "dpctgan", SMARTNOISE, quick={"epochs": 2}),
     "pate-ctgan": Peer("smartnoise", "patectgan", SMARTNOISE, quick={"epochs": 2}),
 }
@@ -181,7 +184,8 @@ def unflat(frame: pd.DataFrame, codec: Codec) -> Batch:
 
 EXPERIMENT = Experiment(
     "peers",
-    "Our default beside MST, AIM, PrivBayes (dpmm) and MST, AIM, DP-CTGAN, PATE-CTGAN (SmartNoise), with their cost",
+    "Our default beside MST, AIM, PrivBayes (dpmm), MST, AIM (mbi), MST, AIM, DP-CTGAN, PATE-CTGAN (SmartNoise), "
+    "with their cost",
     "about 10 CPU hours a run and 6 GB of environments; --quick 10 minutes",
     run,
     page,
