@@ -21,6 +21,7 @@ os.environ["JAX_ENABLE_X64"] = "1"  # as mbi advises: with single precision, fit
 os.environ["JAX_ENABLE_COMPILATION_CACHE"] = "0"
 os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
 
+import jax
 import networkx as nx
 import numpy as np
 import opt_einsum
@@ -156,6 +157,7 @@ def aim(
         clique = open_to[choose(np.array(scores), epsilon, max(weights[c] for c in open_to), rng)]
         measured.append(measure(data, clique, sigma, rng))
         before = joint.marginal(clique)
+        jax.clear_caches()  # each round's program is new; the old ones would fill gigabytes
         model = MirrorDescent().estimate(domain, measured, iters=iters, warm_start=model)
         after = np.asarray(model.project(clique).datavector())
         if np.abs(after - before).sum() <= noise * domain.size(clique):
