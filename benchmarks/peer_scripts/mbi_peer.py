@@ -31,7 +31,7 @@ from mbi.estimation import MirrorDescent, minimum_variance_unbiased_total
 from scipy.special import logsumexp, softmax
 
 BINS = 32
-WIDE = 25  # columns; from there on AIM's workload is of pairs: thousands of triples a round take too long
+WIDE = 25  # columns, a public number; from there on AIM's workload is of pairs: thousands of triples take too long
 MAX_CELLS = 10_000  # of a marginal in AIM's workload
 
 Clique = tuple[str, ...]
