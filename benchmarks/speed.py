@@ -30,7 +30,6 @@ from dpmerf.features.circle import mean_cos_sin
 from dpmerf.plan import Plan
 from dpmerf.presets import make_plan
 from dpmerf.private.local import sum_locally
-from dpmerf.private.measure import _view
 from dpmerf.private.noise import OpenDPGaussian
 from dpmerf.private.rows import open_rows
 from dpmerf.progress import SILENT
@@ -116,7 +115,7 @@ def summed(data: Any, plan: Plan) -> tuple[float, float]:
     """CPU and wall seconds of the sums of a plan's first stage."""
     source, stage = open_rows(data), plan.stages[0]
     release = Release(plan, {}, None, "none", None)
-    phi, view = release.feature_map(stage), _view(release, stage)
+    phi, view = release.feature_map(stage), release.view(stage)
     return cpu(lambda: sum_locally(source, plan, phi, view, SILENT, ""))
 
 
@@ -271,7 +270,7 @@ def wide(rows: int) -> Json:
     found["coordinates"] = {s.name: plan.nominal_map(s).dim for s in plan.stages[:1]}
     release = measure(table, plan, noise=FixedNoise())
     for stage in plan.stages:
-        phi, view = release.feature_map(stage), _view(release, stage)
+        phi, view = release.feature_map(stage), release.view(stage)
         found["coordinates"][stage.name] = phi.dim
         few, many = (
             min(cpu(partial(sum_locally, open_rows(t), plan, phi, view, SILENT, ""))[0] for _ in range(2))
@@ -301,7 +300,7 @@ def spark_against_local(rows: int) -> Json:
         for name, unit in (("", Unit()), ("_capped", Unit("c15", 5))):
             priced = replace(plan, unit=unit)
             release = Release(priced, {}, None, "none", None)
-            phi, view = release.feature_map(plan.stages[0]), _view(release, plan.stages[0])
+            phi, view = release.feature_map(plan.stages[0]), release.view(plan.stages[0])
             sum_on_spark(table, priced, phi, view, SILENT, "")  # workers are up
             found[f"spark{name}"] = cpu(partial(sum_on_spark, table, priced, phi, view, SILENT, ""))[1]
             found[f"local{name}"] = cpu(partial(sum_locally, open_rows(file), priced, phi, view, SILENT, ""))[1]

@@ -48,22 +48,25 @@ class Fine:
         """How many levels each cell holds."""
         return np.diff(self.edges)
 
-    def index(self, units: Tensor) -> Tensor:
-        """(n,) numbers in [0, 1] -> (n,) cells."""
+    def index(self, units: Tensor, parts: int = 1) -> Tensor:
+        """(n,) numbers in [0, 1] -> (n,) cells; with `parts`, which of as many equal parts of all cells."""
         level = np.rint((self.axis.value(units.numpy()) - self.axis.low) / self.step)
-        place = np.searchsorted(self.edges, level, side="right") - 1
-        return torch.from_numpy(np.clip(place, 0, self.size - 1))
+        cell = np.clip(np.searchsorted(self.edges, level, side="right") - 1, 0, self.size - 1)
+        if parts == 1:
+            return torch.from_numpy(cell)
+        part = (level.astype(np.int64) - self.edges[cell]) * parts // self.widths[cell]
+        return torch.from_numpy(cell * parts + np.clip(part, 0, parts - 1))
 
     def lived(self, counts: Tensor, sigma: float, rows: float) -> slice:
         """The cells in which rows live, by noisy counts of all cells; those after the last, of null, are no place."""
         present = rows - float(counts[self.size :].sum())
         return support(counts[: self.size].numpy(), self.widths, sigma, present)
 
-    def draw(self, cells: Tensor, rng: torch.Generator) -> Tensor:
-        """(n,) cells -> (n,) numbers in [0, 1], uniform over the levels of the cell."""
+    def place(self, cells: Tensor, within: Tensor) -> Tensor:
+        """(n,) cells, and how far into them from 0 to 1 -> (n,) numbers in [0, 1]."""
         edges = torch.from_numpy(self.edges)
         low, high = edges[cells], edges[cells + 1]
-        level = low + ((high - low) * torch.rand(cells.shape, generator=rng, dtype=torch.float64)).floor().long()
+        level = low + torch.minimum(((high - low) * within.double()).floor().long(), high - low - 1)
         return torch.from_numpy(self.axis.unit(self.axis.low + level.numpy() * self.step))
 
 
@@ -98,20 +101,21 @@ class FineGrid:
             found[name] = Variable(f"{name}#fine", size)
         return found
 
-    def encode(self, batch: Batch) -> dict[str, Tensor]:
-        """Column -> (n,) fine cells."""
+    def encode(self, batch: Batch, parts: int = 1) -> dict[str, Tensor]:
+        """Column -> (n,) fine cells; of numbers, which of so many parts of all cells (null comes after them)."""
         codes = {}
         for name, column in self.codec.schema.learned.items():
             if not isinstance(column, Numeric):
                 codes[name] = batch.codes[name]
                 continue
             fine = self.numeric[name]
-            code = fine.index(batch.numbers[:, self.codec.numeric.index(name)])
-            codes[name] = torch.where(batch.codes[null_name(name)] == 1, fine.size, code) if column.nullable else code
+            code = fine.index(batch.numbers[:, self.codec.numeric.index(name)], parts)
+            null = fine.size * parts
+            codes[name] = torch.where(batch.codes[null_name(name)] == 1, null, code) if column.nullable else code
         return codes
 
-    def decode(self, codes: dict[str, Tensor], rng: torch.Generator) -> Batch:
-        """Column -> (n,) fine cells, back to a batch for the codec."""
+    def decode(self, codes: dict[str, Tensor], within: dict[str, Tensor] | torch.Generator) -> Batch:
+        """Column -> (n,) fine cells, back to a batch for the codec; with how far into them, or anywhere at random."""
         n = len(next(iter(codes.values())))
         numbers = torch.full((n, len(self.numeric)), 0.5, dtype=torch.float64)
         out = {}
@@ -121,7 +125,11 @@ class FineGrid:
                 continue
             fine = self.numeric[name]
             absent = codes[name] >= fine.size
-            drawn = fine.draw(codes[name].clamp(max=fine.size - 1), rng)
+            if isinstance(within, torch.Generator):
+                inside = torch.rand(n, generator=within, dtype=torch.float64)
+            else:
+                inside = within[name]
+            drawn = fine.place(codes[name].clamp(max=fine.size - 1), inside)
             numbers[:, self.codec.numeric.index(name)] = torch.where(absent, 0.5, drawn)
             if column.nullable:
                 out[null_name(name)] = absent.long()

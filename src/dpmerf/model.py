@@ -20,6 +20,7 @@ import dpmerf
 from dpmerf.codec import Batch
 from dpmerf.errors import ArtefactError, DpmerfError, TrainError
 from dpmerf.generators.base import Generator, Given, History, State
+from dpmerf.generators.elliptic import Elliptic
 from dpmerf.generators.maxent import MaxEnt
 from dpmerf.generators.network import Network
 from dpmerf.generators.pictures import Pictures
@@ -28,7 +29,12 @@ from dpmerf.release import CARD, Release, read_bytes, read_json, write_folder
 
 FORMAT = 2
 DOCUMENT, TENSORS = "model.json", "weights.safetensors"
-GENERATORS: dict[str, type[Generator]] = {"maxent": MaxEnt, "network": Network, "pictures": Pictures}
+GENERATORS: dict[str, type[Generator]] = {
+    "maxent": MaxEnt,
+    "elliptic": Elliptic,
+    "network": Network,
+    "pictures": Pictures,
+}
 CHUNK, CELLS = 200_000, 2**24  # rows, and numbers, drawn at a time
 TRIES = 100  # rejection rounds before a shortfall is admitted
 

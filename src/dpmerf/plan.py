@@ -19,7 +19,7 @@ from dpmerf.codec import Codec
 from dpmerf.errors import ArtefactError, DpmerfError, PlanError
 from dpmerf.features.algebra import BITS, FeatureMap
 from dpmerf.grid import Binning
-from dpmerf.recipes import AnyRecipe, Embedding, Histograms, ImageEmbedding, Tables
+from dpmerf.recipes import AnyRecipe, Directions, Embedding, Histograms, ImageEmbedding, Tables
 from dpmerf.schema import Schema
 
 FORMAT = 1
@@ -94,7 +94,7 @@ class Plan:
                 return stage.recipe.feature_map(
                     self.codec, Binning.equal(grid, 2 * stage.recipe.bins, stage.recipe.parts)
                 )
-            case Histograms() | Embedding() | ImageEmbedding():
+            case Histograms() | Directions() | Embedding() | ImageEmbedding():
                 return stage.recipe.feature_map(self.codec)
 
     @property
@@ -103,7 +103,7 @@ class Plan:
         for stage in self.stages:
             if isinstance(stage.recipe, Histograms):
                 return stage.recipe
-        raise PlanError("tables need a histogram stage before them, which cuts the bins")
+        raise PlanError("this plan needs a histogram stage first, from which bins or scores follow")
 
     @cached_property
     def mu(self) -> float:

@@ -6,12 +6,12 @@ import math
 
 from dpmerf import error
 from dpmerf.budget import Unit, check_delta, check_epsilon, mu_of
-from dpmerf.codec import Codec
+from dpmerf.codec import Codec, Variable
 from dpmerf.errors import PlanError
 from dpmerf.grid import FineGrid
 from dpmerf.image_presets import image_stages
 from dpmerf.plan import Plan, Stage
-from dpmerf.recipes import Embedding, Histograms, Tables
+from dpmerf.recipes import Directions, Embedding, Histograms, Tables
 from dpmerf.schema import Numeric, Schema
 
 DEFAULT_ROWS = 10_000  # assumed when nobody says how many rows to expect
@@ -24,6 +24,10 @@ NO_HISTOGRAM = 8  # cells up to which a column is a table of its own anyway
 FINE_CELLS = (8, 256)  # least and most
 BINS = (4, 20)  # least and most
 PARTS = 8  # of a bin, at most: what a label × column table resolves beyond the bins of pairs
+WIDE = 64  # columns from which, if not all pairs can be paid for, means and covariances are measured in their place
+WIDE_CELLS = (16, 64)  # least and most fine cells of such a column
+WIDE_HISTOGRAMS = 0.4  # of μ², for their histograms
+WIDE_SHARES = (0.35, 0.60, 0.05)  # means, products, lengths
 BIN_NOISE = 6.0  # an average cell of a pair table holds at least this many times its noise
 
 
@@ -72,6 +76,12 @@ def _default(schema: Schema, rows: int, noise: float, balanced: bool, unit: Unit
     positions = sum(min(grid[name].size, BINS[0]) for name in features)
     affordable = classes * positions**2 <= MOST_CELLS
     pairs = _pairs(features, rows, noise_tables, SHARES[1] + SHARES[2]) if affordable else []
+    if (
+        len(features) >= WIDE
+        and len(pairs) < len(features) * (len(features) - 1) // 2
+        and _ordered(grid, features, schema)
+    ):
+        return _wide(rows, noise, features, cells, by_label)
     every = len(pairs) == len(features) * (len(features) - 1) // 2 > 0
     single = SHARES[0] if every else max(SHARES[0], len(features) / (len(features) + len(pairs)))
     pair, label_pair = (s * (1 - single) / (SHARES[1] + SHARES[2]) for s in SHARES[1:])
@@ -94,6 +104,33 @@ def _default(schema: Schema, rows: int, noise: float, balanced: bool, unit: Unit
         Stage("discover", SHARE_HISTOGRAMS, Histograms(cells=cells, columns=drawn)),
         Stage("tables", 1 - SHARE_HISTOGRAMS, tables),
     )
+
+
+def _wide(rows: int, noise: float, features: list[str], cells: int, by_label: bool) -> tuple[Stage, ...]:
+    """Histograms that borrow from each other; then means and covariances of groups of neighbouring columns.
+
+    Groups are so small that the largest eigenvalue that noise alone gives their covariance is twice their variance:
+    structure shows in fewer and larger eigenvalues.
+    """
+    fine = min(max(2 * cells, WIDE_CELLS[0]), WIDE_CELLS[1])
+    mean, products, length = WIDE_SHARES
+    groups = (rows * math.sqrt(2 * products * (1 - WIDE_HISTOGRAMS)) / noise) ** (2 / 3)
+    recipe = Directions(
+        group=math.ceil(len(features) / max(1, groups)),
+        by_label=by_label,
+        share_mean=mean,
+        share_products=products,
+        share_length=length,
+    )
+    return (
+        Stage("discover", WIDE_HISTOGRAMS, Histograms(cells=fine, columns=tuple(features))),
+        Stage("directions", 1 - WIDE_HISTOGRAMS, recipe),
+    )
+
+
+def _ordered(grid: dict[str, Variable], features: list[str], schema: Schema) -> bool:
+    """Numbers and columns of two values: a score can stand for them."""
+    return all(isinstance(schema.columns[name], Numeric) or grid[name].size <= 2 for name in features)
 
 
 def _has_classes(schema: Schema, codec: Codec) -> bool:

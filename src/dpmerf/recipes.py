@@ -16,10 +16,12 @@ from pydantic import BaseModel, ConfigDict, Field
 from dpmerf.codec import Batch, Codec, Variable
 from dpmerf.errors import PlanError
 from dpmerf.features.algebra import FeatureMap, constant, of, onehot, total
+from dpmerf.features.directions import Direction, Products
 from dpmerf.features.fourier import Fourier
 from dpmerf.features.tones import Tones
 from dpmerf.features.views import FourierOf, Views
 from dpmerf.grid import Binning, FineGrid
+from dpmerf.scores import LENGTHS, Scores, lengths
 
 Scale = Annotated[float, Field(gt=1e-9, lt=1e9)]  # a length-scale of a kernel on [0, 1]
 View = Callable[[Batch], Batch]  # adds the codes that the map's cells need
@@ -102,6 +104,45 @@ class Tables(Recipe):
     def view(self, binning: Binning) -> View:
         def add(batch: Batch) -> Batch:
             return Batch(batch.numbers, {**batch.codes, **binning.codes(batch)})
+
+        return add
+
+
+class Directions(Recipe):
+    """Means and products of rows of normal scores, as directions, and a table of their lengths; each by label.
+
+    For tables with more columns than pairs can be paid for. The shares add up to 1. Class counts of weight √share_mean
+    beside them are free where a row is replaced: two rows of one class may lie 2 apart in their means, two of different
+    classes only √2, and there the counts use up the difference.
+    """
+
+    kind: Literal["directions"] = "directions"
+    group: int = Field(ge=1, le=65_536)  # neighbouring columns whose mean enters the products
+    by_label: bool
+    share_mean: float = Field(gt=0, lt=1)
+    share_products: float = Field(gt=0, lt=1)
+    share_length: float = Field(gt=0, lt=1)
+
+    def columns(self, codec: Codec) -> tuple[str, ...]:
+        """The scored columns: all but the label."""
+        label = codec.schema.label if self.by_label else None
+        return tuple(name for name in codec.schema.learned if name != label)
+
+    def products(self, codec: Codec) -> Products:
+        return Products(len(self.columns(codec)), self.group)
+
+    def feature_map(self, codec: Codec) -> FeatureMap:
+        by = (onehot(codec.label),) if self.by_label and codec.label else ()
+        mean = math.sqrt(self.share_mean) * of(Direction(len(self.columns(codec))))
+        products = math.sqrt(self.share_products) * of(self.products(codec))
+        length = math.sqrt(self.share_length) * onehot(Variable("#length", len(LENGTHS) + 1))
+        counts = [math.sqrt(self.share_mean) * phi for phi in by]
+        return total([*(_by(phi, by) for phi in (mean, products, length)), *counts])
+
+    def view(self, scores: Scores) -> View:
+        def add(batch: Batch) -> Batch:
+            values = scores(batch)
+            return Batch(values, {**batch.codes, "#length": lengths(values)})
 
         return add
 
@@ -192,7 +233,7 @@ class ImageEmbedding(Recipe):
         return lambda batch: batch
 
 
-AnyRecipe = Annotated[Histograms | Tables | Embedding | ImageEmbedding, Field(discriminator="kind")]
+AnyRecipe = Annotated[Histograms | Tables | Directions | Embedding | ImageEmbedding, Field(discriminator="kind")]
 
 
 @lru_cache(maxsize=8)

@@ -27,7 +27,8 @@ from dpmerf.errors import ArtefactError, DpmerfError
 from dpmerf.features.algebra import BITS, Block, FeatureMap
 from dpmerf.grid import Binning
 from dpmerf.plan import Plan, Stage, digest
-from dpmerf.recipes import Embedding, Histograms, ImageEmbedding, Tables
+from dpmerf.recipes import Directions, Embedding, Histograms, ImageEmbedding, Tables, View
+from dpmerf.scores import Scores
 
 FORMAT = 1
 TRUSTED_NOISE = "opendp-discrete-gaussian"
@@ -54,7 +55,7 @@ class Release:
     sums: dict[str, Tensor]  # stage -> (dim,) int64, noisy
     rows: int | None  # None: the number of rows is protected; see `rows_estimate`
     noise: str
-    binning_json: dict[str, Any] | None  # bins cut from the noisy histograms
+    binning_json: dict[str, Any] | None  # what the noisy histograms were turned into: bins, or masses of cells
 
     @property
     def codec(self) -> Codec:
@@ -62,9 +63,15 @@ class Release:
 
     @cached_property
     def binning(self) -> Binning | None:
-        if self.binning_json is None:
+        if self.binning_json is None or "bins" not in self.binning_json:
             return None
         return Binning.from_json(self.plan.histograms.grid(self.codec), self.binning_json)
+
+    @cached_property
+    def scores(self) -> Scores | None:
+        if self.binning_json is None or "mass" not in self.binning_json:
+            return None
+        return Scores.from_json(self.plan.histograms.grid(self.codec), self.binning_json)
 
     def feature_map(self, stage: Stage) -> FeatureMap:
         """What was really measured in a stage, at its real size."""
@@ -73,8 +80,22 @@ class Release:
                 if self.binning is None:
                     raise ArtefactError("the release has tables but no bins: it is damaged")
                 return stage.recipe.feature_map(self.codec, self.binning)
-            case Histograms() | Embedding() | ImageEmbedding():
+            case Histograms() | Directions() | Embedding() | ImageEmbedding():
                 return stage.recipe.feature_map(self.codec)
+
+    def view(self, stage: Stage) -> View:
+        """How a row is looked at in a stage, by what the stages before it released."""
+        match stage.recipe:
+            case Tables():
+                if self.binning is None:
+                    raise ArtefactError("the release has tables but no bins: it is damaged")
+                return stage.recipe.view(self.binning)
+            case Directions():
+                if self.scores is None:
+                    raise ArtefactError("the release has directions but no scores: it is damaged")
+                return stage.recipe.view(self.scores)
+            case Histograms() | Embedding() | ImageEmbedding():
+                return stage.recipe.view(self.codec)
 
     def measurements(self, stage: Stage) -> list[Measurement]:
         """The stage's blocks in natural units (divided by weight and grid)."""

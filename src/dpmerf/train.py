@@ -6,12 +6,13 @@ import torch
 
 from dpmerf.errors import TrainError
 from dpmerf.generators.base import Generator, History
+from dpmerf.generators.elliptic import Elliptic
 from dpmerf.generators.maxent import MaxEnt
 from dpmerf.generators.network import Network
 from dpmerf.generators.pictures import Pictures
 from dpmerf.model import Model
 from dpmerf.progress import SILENT, Bars
-from dpmerf.recipes import Embedding, ImageEmbedding
+from dpmerf.recipes import Directions, Embedding, ImageEmbedding
 from dpmerf.release import Release
 
 
@@ -42,6 +43,8 @@ def train(
         generator, history = Pictures.fit(release, seed, device=device, fast=fast, bars=bars, **options)
     elif any(isinstance(stage.recipe, Embedding) for stage in release.plan.stages):
         generator, history = Network.fit(release, seed, device=device, bars=bars, **options)
+    elif any(isinstance(stage.recipe, Directions) for stage in release.plan.stages):
+        generator, history = Elliptic.fit(release, seed, bars=bars)  # in closed form: there are no steps
     else:
         generator, history = MaxEnt.fit(release, seed, bars=bars, **options)
     return Model(release, generator, history, seed)

@@ -21,14 +21,14 @@ import dpmerf
 from dpmerf.budget import Unit
 from dpmerf.errors import DataError
 from dpmerf.presets import make_plan
-from dpmerf.private import measure as measuring
 from dpmerf.private import spark as engine
 from dpmerf.private.ledger import Ledger
 from dpmerf.private.local import sum_locally
-from dpmerf.private.measure import _view, measure
+from dpmerf.private.measure import measure
 from dpmerf.private.rows import open_rows
 from dpmerf.private.spark import SparkTable, sum_on_spark
 from dpmerf.progress import SILENT
+from dpmerf.release import Release
 from dpmerf.schema import Schema
 from fixed_noise import FixedNoise
 
@@ -114,7 +114,7 @@ def frame(session: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
 def _stages(preset: str, unit: Unit | None = None) -> list[tuple[Any, ...]]:
     plan = make_plan(SCHEMA, 1.0, 1e-5, rows=N, preset=preset, unit=unit)
     release = measure(TABLE, plan, noise=FixedNoise())
-    return [(plan, release.feature_map(stage), _view(release, stage)) for stage in plan.stages]
+    return [(plan, release.feature_map(stage), release.view(stage)) for stage in plan.stages]
 
 
 @pytest.mark.parametrize(("preset", "cuts"), [("default", (1, 3, 16)), ("paper", (3,))])
@@ -175,8 +175,8 @@ def test_workers_that_are_killed_for_good_end_in_one_error(
     frame: Any, tmp_path: Path, small_batches: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plan = make_plan(SCHEMA, 1.0, 1e-5, rows=N, preset="paper")
-    real = measuring._view
-    monkeypatch.setattr(measuring, "_view", lambda *a: FailsOnce(real(*a), tmp_path / "killed", kill=True, times=99))
+    real = Release.view
+    monkeypatch.setattr(Release, "view", lambda *a: FailsOnce(real(*a), tmp_path / "killed", kill=True, times=99))
     with pytest.raises(DataError, match="Spark could not read"):
         dpmerf.release(frame.repartition(3), plan, ledger=tmp_path / "l")
     assert len(Ledger.load(tmp_path / "l").entries()) == 1, "spent before reading"

@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 from dpmerf.budget import Unit
 from dpmerf.codec import Batch
 from dpmerf.features.algebra import FeatureMap, constant, of, onehot, squared_diameter
+from dpmerf.features.directions import Direction, Products
 from dpmerf.plan import Plan, Stage
 from dpmerf.presets import make_plan
 from dpmerf.private.contribute import Sums
-from dpmerf.private.measure import _view, measure
+from dpmerf.private.measure import measure
 from dpmerf.private.noise import OpenDPGaussian
 from dpmerf.recipes import View
 from dpmerf.schema import Schema
@@ -57,7 +58,7 @@ CELLS: list[object] = [
 def stages(plan: Plan) -> list[tuple[Stage, FeatureMap, View]]:
     """Every stage as it is really measured: maps after the bins were cut from a real release."""
     release = measure(worst(plan).out, plan)
-    return [(stage, release.feature_map(stage), _view(release, stage)) for stage in plan.stages]
+    return [(stage, release.feature_map(stage), release.view(stage)) for stage in plan.stages]
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
@@ -106,7 +107,7 @@ def test_presets(name: str) -> None:
     )
 )
 def test_any_cells(cells: list[object]) -> None:
-    for variant in ("heterogeneous", "discover + tables"):
+    for variant in ("heterogeneous", "discover + tables", "discover + directions"):
         plan, parts = _prepared(variant)
         batch = illegal(plan, cells)
         assert bool((batch.numbers >= 0).all()) and bool((batch.numbers <= 1).all())
@@ -145,7 +146,7 @@ def test_pictures() -> None:
 # --- one row at a time -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("variant", ["heterogeneous", "discover + tables"])
+@pytest.mark.parametrize("variant", ["heterogeneous", "discover + tables", "discover + directions"])
 def test_a_row_counts_the_same_whatever_surrounds_it(variant: str) -> None:
     """Alone, in a crowd, shuffled, in odd batch sizes: sums are the sums of the rows' own integers."""
     plan, parts = _prepared(variant)
@@ -203,6 +204,21 @@ def test_the_diameter_by_brute_force() -> None:
         assert found >= phi.diameter - 1e-6  # tight: opposite points exist
         squares = [b.integer_norm**2 for b in phi.blocks]
         assert isinstance(squared_diameter(squares, phi.blocks), int)  # exact in integers
+
+
+def test_right_angles_stay_right_enough_in_integers() -> None:
+    """Products never have a negative inner product: they count √2, not 2. Is an angle wider once truncated?"""
+    rng = torch.Generator().manual_seed(1)
+    for columns, group in ((2, 1), (7, 2), (40, 1)):
+        phi = of(Products(columns, group))
+        assert phi.diameter == math.sqrt(2) and of(Direction(columns)).diameter == 2
+        corner = torch.eye(columns, dtype=torch.float64)
+        rows = torch.cat([corner, -corner, torch.randn(40, columns, generator=rng, dtype=torch.float64)])
+        rows = torch.round(rows * 1024) / 1024
+        norm, distance = check(phi, Batch(rows, {}))
+        assert norm > 0.99 and distance > 0.95  # two columns of different groups are at a right angle
+        opposite = check(of(Direction(columns)), Batch(rows, {}))
+        assert opposite[1] > 0.999  # a row and its negative: the bound of 2 is needed there
 
 
 def test_sensitivity_of_units() -> None:

@@ -12,7 +12,7 @@ from dpmerf.audit.canary import Neighbours, neighbours
 from dpmerf.budget import Unit
 from dpmerf.plan import Plan, Stage
 from dpmerf.presets import make_plan
-from dpmerf.recipes import Embedding
+from dpmerf.recipes import Directions, Embedding, Histograms
 from dpmerf.schema import Schema
 
 FULL = os.environ.get("DPMERF_PRIVACY") == "full"
@@ -47,6 +47,15 @@ def preset(columns: str, label: str | None, unit: Unit, name: str, epsilon: floa
     return make_plan(schema(columns, label), epsilon, 1e-5, rows=60, unit=unit, preset=name, **more)
 
 
+def directions(columns: str, label: str | None, unit: Unit, epsilon: float) -> Plan:
+    """Histograms, then means and products: what wide tables get, with few columns."""
+    made = schema(columns, label)
+    scored = tuple(name for name in made.learned if name != label)
+    recipe = Directions(group=1, by_label=label is not None, share_mean=0.35, share_products=0.6, share_length=0.05)
+    stages = (Stage("discover", 0.4, Histograms(cells=8, columns=scored)), Stage("directions", 0.6, recipe))
+    return Plan(made, epsilon, 1e-5, unit, 60, "default", False, stages)
+
+
 Maker = Callable[[float], Plan]
 VARIANTS: dict[str, Maker] = {
     "vanilla": lambda e: embedding(NUMBERS, None, ROW, 0.0, e),
@@ -61,6 +70,9 @@ VARIANTS: dict[str, Maker] = {
     "discover + tables": lambda e: preset(NUMBERS + ODD + LABEL, "y", ROW, "default", e),
     "discover + tables, unlabelled": lambda e: preset(NUMBERS + CATEGORIES, None, ROW, "default", e),
     "discover + tables, add/remove": lambda e: preset(NUMBERS + LABEL, "y", ADD, "default", e),
+    "discover + directions": lambda e: directions(NUMBERS + ODD + LABEL, "y", ROW, e),
+    "discover + directions, unlabelled": lambda e: directions(NUMBERS + ODD, None, ROW, e),
+    "discover + directions, person": lambda e: directions(NUMBERS + LABEL + WHO, "y", PERSON_ADD, e),
     "discover + tables, person": lambda e: preset(NUMBERS + LABEL + WHO, "y", PERSON, "default", e),
 }
 

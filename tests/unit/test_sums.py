@@ -27,7 +27,7 @@ from dpmerf.presets import make_plan
 from dpmerf.private import contribute
 from dpmerf.private.contribute import Sums
 from dpmerf.private.local import spread, sum_locally
-from dpmerf.private.measure import _view, measure
+from dpmerf.private.measure import measure
 from dpmerf.private.persons import PersonCap, Tags
 from dpmerf.private.rows import Rows, open_rows
 from dpmerf.progress import SILENT
@@ -101,7 +101,7 @@ class Cut(Rows):
 def _stages(preset: str, unit: Unit | None = None) -> list[tuple[Plan, object, View]]:
     plan = make_plan(SCHEMA, 1.0, 1e-5, rows=N, preset=preset, unit=unit)
     release = measure(TABLE, plan, noise=FixedNoise())
-    return [(plan, release.feature_map(stage), _view(release, stage)) for stage in plan.stages]
+    return [(plan, release.feature_map(stage), release.view(stage)) for stage in plan.stages]
 
 
 STAGES = {preset: _stages(preset) for preset in ("default", "paper")}

@@ -18,7 +18,7 @@ from dpmerf.private.contribute import Sums
 from dpmerf.private.local import sum_locally
 from dpmerf.private.rows import Frame
 from dpmerf.progress import SILENT
-from dpmerf.recipes import Tables, View
+from dpmerf.recipes import View
 from dpmerf.release import Release
 from dpmerf.schema import AnyColumn, Category, Date, Flag, Integer, Number, Schema, Timestamp
 
@@ -39,8 +39,7 @@ class Neighbours:
     def exact(self, release: Release, stage: Stage) -> tuple[Tensor, Tensor]:
         """The sums before noise of both tables, for the map a release really used. An attacker can compute them."""
         phi = release.feature_map(stage)
-        recipe = stage.recipe
-        view = recipe.view(release.binning) if isinstance(recipe, Tables) else recipe.view(release.codec)  # type: ignore[arg-type]
+        view = release.view(stage)
         return self._sums(self.out, phi, view), self._sums(self.inside, phi, view)
 
     def _sums(self, rows: pa.Table, phi: FeatureMap, view: View) -> Tensor:

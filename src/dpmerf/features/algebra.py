@@ -57,6 +57,18 @@ class Block:
         """The bound on a row's norm in this block, in units of the integer grid. Enforced row by row."""
         return math.ceil(self.weight * 2**BITS)
 
+    @property
+    def integer_reach(self) -> int:
+        """The same for distances. Truncation moves a row by at most √dim, twice if it is shrunk too: two rows at a
+        right angle may then stand at a slightly wider one. With this in place of the norm the bound of `acute` holds.
+        """
+        return self.integer_norm + (4 * math.isqrt(self.width) + 4 if self.dense and self.dense.acute else 0)
+
+    @property
+    def apart(self) -> int:
+        """Two rows in the same cell: their largest squared distance ÷ the squared norm."""
+        return (2 if self.dense.acute else 4) if self.dense else 0
+
     def cell(self, codes: dict[str, Tensor]) -> Tensor | None:
         """(n,) joint code in row-major order; None when there is only one cell."""
         index: Tensor | None = None
@@ -98,7 +110,7 @@ class FeatureMap:
     @property
     def integer_bounds(self) -> tuple[float, float]:
         """(norm bound, diameter) of truncated rows in units of the integer grid, rounded up."""
-        squares = [b.integer_norm**2 for b in self.blocks]
+        squares = [b.integer_reach**2 for b in self.blocks]
         exact = (sum(squares), squared_diameter(squares, self.blocks))
         norm, diameter = (math.nextafter(math.sqrt(s), math.inf) for s in exact)
         return norm, diameter
@@ -150,22 +162,23 @@ def squared_diameter(squares: Sequence[float], blocks: Sequence[Block]) -> float
 
     Take two rows and the set S of variables on which they differ. A block whose cells meet S lies in two different
     cells: squared distance a² + b² ≤ 2·square. Otherwise both rows share the cell: at most (a + b)² ≤ 4·square for a
-    dense vector, 0 for the constant. Variables tied to no dense vector do best to differ; over the others every S is
-    tried. Only norms and equal constants are used, so truncation toward zero cannot break it.
+    dense vector, a² + b² again if such vectors never have a negative inner product, 0 for the constant. Variables tied
+    to no dense vector do best to differ; over the others every S is tried. Only norms and equal constants are used, so
+    truncation toward zero cannot break it; what it can do to an angle is in `integer_reach`.
     """
     tied = sorted({v.name for b in blocks if b.dense for v in b.cells})
     if len(tied) > MANY:
-        return sum((4 if b.dense else 2 if b.cells else 0) * s for s, b in zip(squares, blocks, strict=True))
-    # (cells' tied names, has an untied cell, dense) -> summed squares
-    groups: dict[tuple[frozenset[str], bool, bool], float] = {}
+        return sum(max(b.apart, 2 if b.cells else 0) * s for s, b in zip(squares, blocks, strict=True))
+    # (cells' tied names, has an untied cell, squared distance in the same cell) -> summed squares
+    groups: dict[tuple[frozenset[str], bool, int], float] = {}
     for s, b in zip(squares, blocks, strict=True):
         names = {v.name for v in b.cells}
-        key = (frozenset(names & set(tied)), bool(names - set(tied)), b.dense is not None)
+        key = (frozenset(names & set(tied)), bool(names - set(tied)), b.apart)
         groups[key] = groups.get(key, 0) + s
     return max(
-        sum((2 if free or names & set(apart) else 4 if dense else 0) * s for (names, free, dense), s in groups.items())
+        sum((2 if free or names & set(differ) else same) * s for (names, free, same), s in groups.items())
         for k in range(len(tied) + 1)
-        for apart in itertools.combinations(tied, k)
+        for differ in itertools.combinations(tied, k)
     )
 
 

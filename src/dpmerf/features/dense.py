@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import ClassVar
 
 from torch import Tensor
 
@@ -13,6 +14,8 @@ class Dense(ABC):
     Two rows may then lie at most 2 apart. Given float64 numbers an implementation must return the same bits for a row
     whatever rows surround it; given float32 numbers it must be differentiable (the generator's side).
     """
+
+    acute: ClassVar[bool] = False  # two values never have a negative inner product: they lie at most √2 apart
 
     @property
     @abstractmethod

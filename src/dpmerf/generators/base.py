@@ -9,7 +9,7 @@ from typing import Any, ClassVar, final
 import torch
 from torch import Tensor, nn
 
-from dpmerf.codec import Batch
+from dpmerf.codec import Batch, Codec
 from dpmerf.errors import ArtefactError
 from dpmerf.release import Release
 
@@ -90,3 +90,26 @@ def load_weights(body: nn.Module, tensors: dict[str, Tensor]) -> None:
         body.load_state_dict(found)
     except RuntimeError:
         raise ArtefactError("the model's weights do not fit its release: it is damaged") from None
+
+
+def apportion(shares: Tensor, n: int, rng: torch.Generator) -> Tensor:
+    """Whole numbers that add up to n, as near to the shares as they can be; what is left over falls at random."""
+    exact = shares.double() / shares.sum() * n
+    counts = exact.floor().long()
+    rest = n - int(counts.sum())
+    if rest:
+        extra = torch.multinomial((exact - counts).clamp_min(1e-12), rest, replacement=False, generator=rng)
+        counts[extra] += 1
+    return counts
+
+
+def overwrite(batch: Batch, given: Given, codec: Codec) -> Batch:
+    """A given number is that number, not just its bin."""
+    numbers = batch.numbers.clone()
+    for i, name in enumerate(codec.numeric):
+        if name in given.names:
+            numbers[:, i] = given.row.numbers[0, i]
+    codes = dict(batch.codes)
+    for name in given.names & codes.keys():
+        codes[name] = given.row.codes[name].expand(len(batch))
+    return Batch(numbers, codes)

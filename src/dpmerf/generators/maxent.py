@@ -17,7 +17,7 @@ from torch import Tensor
 
 from dpmerf.codec import Batch
 from dpmerf.errors import ArtefactError, TrainError
-from dpmerf.generators.base import Generator, Given, History, State
+from dpmerf.generators.base import Generator, Given, History, State, apportion, overwrite
 from dpmerf.generators.consistent import Layout, Targets, consistent, noisy_tables
 from dpmerf.generators.gibbs import Chains, Goal, even_out
 from dpmerf.generators.inside import fine_shares
@@ -78,7 +78,7 @@ class MaxEnt(Generator):
         if label in fixed:
             shares = torch.nn.functional.one_hot(torch.tensor(fixed[label]), len(shares)).double()
         parts, labels = [], []
-        for c, count in enumerate(_apportion(shares, n, rng).tolist()):
+        for c, count in enumerate(apportion(shares, n, rng).tolist()):
             if count:
                 parts.append(self._draw_class(c, count, fixed, rng))
                 labels.append(torch.full((count,), c))
@@ -88,7 +88,7 @@ class MaxEnt(Generator):
         if label is not None:
             codes[label] = classes
         batch = binning.decode(codes, self._fine, classes, rng)
-        return _overwrite(batch, given, self._release) if given else batch
+        return overwrite(batch, given, self._release.codec) if given else batch
 
     def _draw_class(self, c: int, n: int, fixed: dict[str, int], rng: torch.Generator) -> Tensor:
         """(n, q) bins of one class."""
@@ -233,29 +233,6 @@ def _prior(t: Targets, departure: Tensor, expected: Tensor, variance: float) -> 
     signal = S.T @ ((departure.square() - variance) * t.measured) @ S
     size = (S.T @ (expected.square() * t.measured + 1e-6) @ S).clamp_min(1e-6)
     return (signal / size).clamp(1e-4, MOST_PRIOR)[seg][:, seg]
-
-
-def _apportion(shares: Tensor, n: int, rng: torch.Generator) -> Tensor:
-    """Whole numbers that add up to n, as near to the shares as they can be; what is left over falls at random."""
-    exact = shares.double() / shares.sum() * n
-    counts = exact.floor().long()
-    rest = n - int(counts.sum())
-    if rest:
-        extra = torch.multinomial((exact - counts).clamp_min(1e-12), rest, replacement=False, generator=rng)
-        counts[extra] += 1
-    return counts
-
-
-def _overwrite(batch: Batch, given: Given, release: Release) -> Batch:
-    """A given number is that number, not just its bin."""
-    numbers = batch.numbers.clone()
-    for i, name in enumerate(release.codec.numeric):
-        if name in given.names:
-            numbers[:, i] = given.row.numbers[0, i]
-    codes = dict(batch.codes)
-    for name in given.names & codes.keys():
-        codes[name] = given.row.codes[name].expand(len(batch))
-    return Batch(numbers, codes)
 
 
 def _layout(release: Release) -> Layout:

@@ -7,7 +7,6 @@ from typing import Any
 
 from torch import Tensor
 
-from dpmerf.codec import Codec
 from dpmerf.errors import DataError, LedgerError, PlanError
 from dpmerf.features.algebra import BITS, FeatureMap
 from dpmerf.grid import Binning
@@ -19,8 +18,9 @@ from dpmerf.private.noise import NoiseSource, OpenDPGaussian
 from dpmerf.private.rows import Rows
 from dpmerf.private.spark import SparkTable, sum_on_spark
 from dpmerf.progress import SILENT, Bars
-from dpmerf.recipes import Embedding, Histograms, ImageEmbedding, Tables, View
-from dpmerf.release import Measurement, Release
+from dpmerf.recipes import Directions, Histograms, Tables, View
+from dpmerf.release import Release
+from dpmerf.scores import Scores
 
 Summer = Callable[[Rows, Plan, FeatureMap, View, Bars, str], tuple[Tensor, int]]
 
@@ -53,7 +53,7 @@ def measure(
         phi = so_far.feature_map(stage)
         if phi.dim > price.coordinates:  # the discrete sampler's part of delta was counted for fewer. Not by any row
             raise PlanError(f"stage '{stage.name}' is larger than it was priced: make the plan with `dpmerf plan`")
-        exact, n = summer(rows, plan, phi, _view(so_far, stage), bars, f"reading ({stage.name})")
+        exact, n = summer(rows, plan, phi, so_far.view(stage), bars, f"reading ({stage.name})")
         if plan.unit.rows_public:
             if n == 0:
                 raise DataError("the table has no rows")
@@ -62,8 +62,8 @@ def measure(
             count = n
         with bars.task(f"noise ({stage.name})", total=phi.dim) as advance:
             sums = {**sums, stage.name: noise.add(exact, price.sigma, advance)}
-        if isinstance(stage.recipe, Histograms) and any(isinstance(s.recipe, Tables) for s in plan.stages):
-            binning = cut_bins(Release(plan, sums, count, noise.name, None), stage).to_json()
+        if isinstance(stage.recipe, Histograms):
+            binning = _digested(Release(plan, sums, count, noise.name, None), stage)
     return Release(plan, sums, count, noise.name, binning)
 
 
@@ -79,25 +79,26 @@ def _charge(ledger: Ledger, plan: Plan) -> None:
     ledger.spend(plan.hash, purpose, plan.mu, plan.discrete_delta_at(ledger.epsilon))
 
 
-def cut_bins(release: Release, stage: Stage) -> Binning:
-    """Bins from the noisy histograms: post-processing, kept here because the next stage measures in these bins."""
+def _digested(release: Release, stage: Stage) -> dict[str, Any] | None:
+    """What the next stage needs to know of the noisy histograms: post-processing."""
     plan = release.plan
-    at, tables = next((i, s.recipe) for i, s in enumerate(plan.stages) if isinstance(s.recipe, Tables))
-    counts: dict[str, Measurement] = dict(zip(plan.histograms.columns, release.measurements(stage), strict=True))
+    measured = release.measurements(stage)
+    noisy = {name: m.values.flatten() for name, m in zip(plan.histograms.columns, measured, strict=True)}
+    sigma = measured[0].sigma
+    for at, later in enumerate(plan.stages):
+        match later.recipe:
+            case Tables():
+                return _cut_bins(release, at, later.recipe, noisy, sigma).to_json()
+            case Directions():
+                grid = plan.histograms.grid(release.codec)
+                return Scores.estimate(grid, noisy, sigma, release.rows_estimate).to_json()
+    return None
+
+
+def _cut_bins(release: Release, at: int, tables: Tables, noisy: dict[str, Tensor], sigma: float) -> Binning:
+    plan = release.plan
     whole = frozenset({plan.schema.label} if tables.by_label and plan.schema.label else ())
-    sigma = next(iter(counts.values())).sigma
-    noisy = {name: m.values.flatten() for name, m in counts.items()}
     grid = plan.histograms.grid(release.codec)
     single = plan.nominal_map(plan.stages[at]).blocks[0]  # label × column: its weight is that of the real one
     part_sigma = plan.prices[at].sigma / (single.weight * 2**BITS)
     return Binning.cut(grid, noisy, sigma, release.rows_estimate, tables.bins, whole, tables.parts, part_sigma)
-
-
-def _view(release: Release, stage: Stage) -> View:
-    codec: Codec = release.codec
-    match stage.recipe:
-        case Tables():
-            assert release.binning is not None  # the histogram stage before it cut the bins
-            return stage.recipe.view(release.binning)
-        case Histograms() | Embedding() | ImageEmbedding():
-            return stage.recipe.view(codec)

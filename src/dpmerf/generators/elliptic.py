@@ -1,0 +1,305 @@
+"""Elliptic: rows of normal scores as a length times a direction, class by class. For tables too wide for pair tables.
+
+A direction is a normal vector with the class's mean and covariance, brought to length 1; the covariance is a few common
+factors of groups of neighbouring columns, and noise of each column's own. Everything is read off the release in closed
+form: means and covariances are shrunk by exactly as much as noise of the known size inflates them.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import ClassVar, final
+
+import torch
+from torch import Tensor
+
+from dpmerf.codec import Batch
+from dpmerf.errors import ArtefactError, TrainError
+from dpmerf.features.directions import Products
+from dpmerf.generators.base import Generator, Given, History, State, apportion, overwrite
+from dpmerf.generators.consistent import positive_parts
+from dpmerf.progress import SILENT, Bars
+from dpmerf.recipes import Directions
+from dpmerf.release import Measurement, Release
+from dpmerf.scores import LENGTHS, Scores
+
+QUANTILES = 257  # of each column's scores as they are drawn
+SIMULATED = 16_384  # rows from which these are taken
+DRAWN = 8_192  # rows at a time
+LEAST_OWN = 0.1  # of a column's variance: what the factors cannot take from it
+LONGEST = 2.2  # length ÷ √columns where the last bin ends
+TENSORS = ("shares", "means", "factors", "own", "lengths", "quantiles")
+
+
+@final
+@dataclass(frozen=True)
+class Fitted:
+    """The parameters, per class."""
+
+    shares: Tensor  # (C,) class frequencies
+    means: Tensor  # (C, q) of scores
+    factors: Tensor  # (C, groups, factors)
+    own: Tensor  # (C, q) standard deviations
+    lengths: Tensor  # (C, bins) frequencies
+    quantiles: Tensor  # (q, QUANTILES) of all classes together
+
+
+@final
+class Elliptic(Generator):
+    """A fitted model, ready to draw."""
+
+    kind: ClassVar[str] = "elliptic"
+
+    def __init__(self, release: Release, fitted: Fitted) -> None:
+        self._release, self._fitted = release, fitted
+        self._recipe, self._scores = _recipe(release), _scores(release)
+        self._products = self._recipe.products(release.codec)
+
+    @property
+    def conditions(self) -> frozenset[str]:
+        return frozenset(self._release.plan.schema.learned)
+
+    def draw(self, n: int, given: Given | None, rng: torch.Generator) -> Batch:
+        f, label = self._fitted, self._release.plan.schema.label if self._recipe.by_label else None
+        shares = f.shares
+        if given and label in given.names:
+            shares = torch.nn.functional.one_hot(given.row.codes[label][0], len(shares)).double()
+        held = self._held(given) if given else {}
+        parts, labels, left = [], [], n
+        while left > 0:
+            size = min(left, DRAWN)
+            if held:
+                classes, scores = _draw_given(f, self._products, shares, held, size, rng)
+            else:
+                counts = apportion(shares, size, rng)
+                classes = torch.repeat_interleave(torch.arange(len(counts)), counts)
+                classes = classes[torch.randperm(size, generator=rng)]
+                scores = _draw(f, self._products, classes, rng)
+            parts.append(_ranks(scores, f.quantiles))
+            labels.append(classes)
+            left -= size
+        codes, within = self._places(torch.cat(parts))
+        if label is not None:
+            codes[label] = torch.cat(labels)
+        batch = self._scores.grid.decode(codes, within)
+        return overwrite(batch, given, self._release.codec) if given else batch
+
+    def _held(self, given: Given) -> dict[int, float]:
+        """Scored column -> the score at which its given value lies, as the model draws scores."""
+        cells = self._scores.grid.encode(given.row)
+        found = {}
+        for j, (name, mass) in enumerate(self._scores.mass.items()):
+            if name in given.names:
+                cell = int(cells[name])
+                rank = float(mass[:cell].sum() + mass[cell] / 2)
+                found[j] = float(torch.quantile(self._fitted.quantiles[j], rank))
+        return found
+
+    def _places(self, ranks: Tensor) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+        """(n, q) ranks from 0 to 1 -> each column's fine cells, and how far into them."""
+        codes, within = {}, {}
+        for j, (name, mass) in enumerate(self._scores.mass.items()):
+            rank, ends = ranks[:, j].double(), mass.cumsum(0)
+            codes[name] = torch.searchsorted(ends[:-1], rank.contiguous(), right=True)
+            within[name] = (1 - (ends[codes[name]] - rank) / mass[codes[name]]).clamp(0, 1)
+        return codes, within
+
+    def state(self) -> State:
+        return State({}, {name: getattr(self._fitted, name).contiguous() for name in TENSORS})
+
+    @classmethod
+    def from_state(cls, release: Release, state: State) -> Elliptic:
+        t, products = state.tensors, _recipe(release).products(release.codec)
+        C, q, k = len(t["shares"]), products.columns, t["factors"].shape[-1]
+        shapes = {
+            "means": (C, q),
+            "factors": (C, products.groups, k),
+            "own": (C, q),
+            "lengths": (C, len(LENGTHS) + 1),
+            "quantiles": (q, QUANTILES),
+        }
+        if any(t[name].shape != shape for name, shape in shapes.items()) or _classes(release) != C:
+            raise ArtefactError("the model's weights do not fit its release: it is damaged")
+        return cls(release, Fitted(**{name: t[name] for name in TENSORS}))
+
+    @staticmethod
+    def fit(release: Release, seed: int, *, bars: Bars = SILENT) -> tuple[Elliptic, History]:
+        """Shrunk means and covariances; then the quantiles of what they draw."""
+        rng = torch.Generator().manual_seed(seed)
+        with bars.task("training", total=None):
+            fitted, misfit = _estimate(release)
+            classes = torch.multinomial(fitted.shares, SIMULATED, replacement=True, generator=rng)
+            drawn = _draw(fitted, _recipe(release).products(release.codec), classes, rng)
+            levels = torch.linspace(0, 1, QUANTILES)
+            quantiles = torch.stack([torch.quantile(column, levels) for column in drawn.T])
+        history = History(floor=1.0)
+        history.note(1, misfit)
+        return Elliptic(release, replace(fitted, quantiles=quantiles)), history
+
+
+def _estimate(release: Release) -> tuple[Fitted, float]:
+    """Everything but the quantiles, and the misfit of the products in units of their noise."""
+    recipe = _recipe(release)
+    products = recipe.products(release.codec)
+    stage = next(s for s in release.plan.stages if s.recipe == recipe)
+    mean, product, length, *count = release.measurements(stage)
+    C, q, K = _classes(release), products.columns, products.groups
+    lengths_noise = torch.full((len(LENGTHS) + 1,), length.sigma**2, dtype=torch.float64)
+    sizes = _class_sizes(release, length.values.view(C, -1).sum(1), len(lengths_noise) * length.sigma**2, count)
+    sums = mean.values.view(C, q) * math.sqrt(q)  # of vectors of length √q: scores have variance 1
+    rows = float(sizes.sum())
+    overall = sums.sum(0) / rows
+    noise = mean.sigma * math.sqrt(q) / sizes  # of a class mean
+    means = [_toward_zero(products, sums[c] / sizes[c] - overall, float(noise[c])) for c in range(C)]
+    middles = products.parts(overall + torch.stack(means))  # (C, K)
+    seconds = products.matrix(product.values.view(C, -1)) * q / sizes[:, None, None]
+    apart = seconds - middles[:, :, None] * middles[:, None, :] - torch.eye(K)  # (C, K, K) covariances, less 1
+    tau = product.sigma * q / math.sqrt(2) / sizes  # noise of an entry off the diagonal
+    whole = torch.einsum("c,ckl->kl", sizes / rows, apart)
+    shared_tau = product.sigma * q / math.sqrt(2) * math.sqrt(C) / rows
+    shared = _shrunk(whole, shared_tau)
+    misfit = float((whole - shared).square().sum()) / (K * (K + 1) * shared_tau**2)
+    between = torch.einsum("c,cq->q", sizes / rows, torch.stack(means).square())
+    factors, own, bins = [], [], []
+    for c in range(C):
+        special = _shrunk(apart[c] - shared, float(tau[c])) if C > 1 else torch.zeros_like(shared)
+        values, vectors = torch.linalg.eigh(shared + special)
+        factor = vectors * values.clamp_min(0).sqrt()
+        taken = (factor.square().sum(1) / products.sizes).repeat_interleave(products.sizes)
+        factors.append(factor)
+        own.append((1 - between - taken).clamp_min(LEAST_OWN).sqrt())
+        bins.append(positive_parts(length.values.view(C, -1)[c], lengths_noise, float(sizes[c])))
+    fitted = Fitted(
+        shares=sizes / sizes.sum(),
+        means=torch.stack(means).float(),
+        factors=torch.stack(factors).float(),
+        own=torch.stack(own).float(),
+        lengths=torch.stack(bins).float(),
+        quantiles=torch.zeros(q, QUANTILES),
+    )
+    return fitted, misfit
+
+
+def _class_sizes(release: Release, summed: Tensor, variance: float, count: list[Measurement]) -> Tensor:
+    """(C,) rows of each class: by the table of lengths and, where there is one, by that of the classes."""
+    rows, C = release.rows_estimate, len(summed)
+    if C == 1 or release.plan.balanced:
+        return torch.full((C,), rows / C, dtype=torch.float64)
+    precision = 1 / variance
+    weighted = summed * precision
+    for m in count:
+        weighted, precision = weighted + m.values.flatten() / m.sigma**2, precision + 1 / m.sigma**2
+    return positive_parts(weighted / precision, torch.full((C,), 1 / precision, dtype=torch.float64), rows)
+
+
+def _toward_zero(products: Products, v: Tensor, sigma: float) -> Tensor:
+    """James and Stein, once for the means of groups and once for what differs inside them."""
+    parts = products.parts(v[None])[0]
+    lifted = (parts / products.sizes.double().sqrt()).repeat_interleave(products.sizes)
+    found = torch.zeros_like(v)
+    for piece, freedom in ((lifted, products.groups), (v - lifted, products.columns - products.groups)):
+        energy = float(piece.square().sum())
+        if freedom and energy > freedom * sigma**2:
+            found = found + piece * (1 - freedom * sigma**2 / energy)
+    return found
+
+
+def _shrunk(noisy: Tensor, tau: float) -> Tensor:
+    """A symmetric matrix without what noise of standard deviation tau off the diagonal puts into its eigenvalues.
+
+    Those of the noise alone reach 2τ√k; a larger one is what remains in the plane of its vector (Gavish and Donoho).
+
+    >>> _shrunk(torch.diag(torch.tensor([10.0, 1.0])), 1.0).diagonal().round(decimals=2).tolist()
+    [9.59, 0.0]
+    """
+    edge = 2 * tau * math.sqrt(len(noisy))
+    values, vectors = torch.linalg.eigh(noisy)
+    kept = values.sign() * (values.square() - edge**2).clamp_min(0).sqrt()
+    return (vectors * kept) @ vectors.T
+
+
+def _draw(f: Fitted, products: Products, classes: Tensor, rng: torch.Generator) -> Tensor:
+    """(n,) classes -> (n, q) scores."""
+    n, q = len(classes), f.means.shape[1]
+    found = torch.randn(n, q, generator=rng) * f.own[classes] + f.means[classes]
+    common = torch.randn(n, f.factors.shape[2], generator=rng)
+    for c in classes.unique().tolist():
+        rows = torch.nonzero(classes == c).flatten()
+        found[rows] += common[rows] @ _loadings(f, products, c).T
+    place = torch.multinomial(f.lengths, n, replacement=True, generator=rng)[classes, torch.arange(n)]
+    return found * (_length_in(place, rng) * math.sqrt(q) / found.norm(dim=1).clamp_min(1e-12))[:, None]
+
+
+def _draw_given(
+    f: Fitted, products: Products, shares: Tensor, held: dict[int, float], n: int, rng: torch.Generator
+) -> tuple[Tensor, Tensor]:
+    """(n,) classes and (n, q) scores, where some columns have given scores.
+
+    Given its class and length a row is a normal vector (of many columns, whose own length hardly varies) times that
+    length. So class and length are drawn by the likelihood of what is given, then the factors, then the rest.
+    """
+    at, values = torch.tensor(list(held)), torch.tensor(list(held.values()))
+    middles = (_ends()[1:] + _ends()[:-1]) / 2
+    weights = torch.zeros(len(shares), len(middles), dtype=torch.float64)
+    for c, share in enumerate(shares.tolist()):
+        loadings = _loadings(f, products, c)[at]
+        covariance = loadings @ loadings.T + torch.diag(f.own[c, at].square())
+        normal = torch.distributions.MultivariateNormal(f.means[c, at], covariance)
+        likely = normal.log_prob(values / middles[:, None]) - len(held) * middles.log()
+        weights[c] = likely.double() + math.log(share + 1e-300) + (f.lengths[c] / f.lengths[c].sum()).double().log()
+    picked = torch.multinomial((weights - weights.max()).exp().flatten(), n, replacement=True, generator=rng)
+    classes, place = picked // len(middles), picked % len(middles)
+    length = _length_in(place, rng)[:, None]
+    found = torch.randn(n, f.means.shape[1], generator=rng) * f.own[classes] + f.means[classes]
+    for c in classes.unique().tolist():
+        rows, loadings = torch.nonzero(classes == c).flatten(), _loadings(f, products, c)
+        scaled = loadings[at] / f.own[c, at].square()[:, None]  # (held, factors)
+        covariance = torch.linalg.inv(torch.eye(loadings.shape[1]) + loadings[at].T @ scaled)
+        mean = (values / length[rows] - f.means[c, at]) @ scaled @ covariance
+        spread = torch.linalg.cholesky(covariance)
+        found[rows] += (mean + torch.randn(mean.shape, generator=rng) @ spread.T) @ loadings.T
+    found = found * length
+    found[:, at] = values
+    return classes, found
+
+
+def _loadings(f: Fitted, products: Products, c: int) -> Tensor:
+    """(q, factors) of one class: columns of a group share theirs."""
+    return (f.factors[c] / products.sizes.sqrt()[:, None]).repeat_interleave(products.sizes, dim=0)
+
+
+def _ends() -> Tensor:
+    return torch.tensor([0.0, *LENGTHS, LONGEST])
+
+
+def _length_in(place: Tensor, rng: torch.Generator) -> Tensor:
+    """(n,) bins -> (n,) lengths ÷ √columns."""
+    ends = _ends()
+    return ends[place] + (ends[place + 1] - ends[place]) * torch.rand(len(place), generator=rng)
+
+
+def _ranks(scores: Tensor, quantiles: Tensor) -> Tensor:
+    """(n, q) -> the share of all rows with a lower score, by linear interpolation."""
+    columns = scores.T.contiguous()
+    above = torch.searchsorted(quantiles, columns, right=True).clamp(1, quantiles.shape[1] - 1)
+    low, high = quantiles.gather(1, above - 1), quantiles.gather(1, above)
+    part = ((columns - low) / (high - low).clamp_min(1e-12)).clamp(0, 1)
+    return ((above - 1 + part) / (quantiles.shape[1] - 1)).T
+
+
+def _recipe(release: Release) -> Directions:
+    recipe = next((s.recipe for s in release.plan.stages if isinstance(s.recipe, Directions)), None)
+    if recipe is None:
+        raise TrainError("this generator needs a release of directions (the default preset, for wide tables)")
+    return recipe
+
+
+def _scores(release: Release) -> Scores:
+    if release.scores is None:
+        raise TrainError("the release has no scores: it was not made for this generator")
+    return release.scores
+
+
+def _classes(release: Release) -> int:
+    return release.codec.label.size if _recipe(release).by_label and release.codec.label else 1

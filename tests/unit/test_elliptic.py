@@ -1,0 +1,166 @@
+"""Wide tables: scores, directions and the elliptic generator."""
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import torch
+
+import dpmerf
+from dpmerf.budget import Unit
+from dpmerf.codec import Codec
+from dpmerf.errors import ArtefactError
+from dpmerf.features.directions import Direction, Products
+from dpmerf.generators.elliptic import Elliptic, _shrunk
+from dpmerf.grid import FineGrid
+from dpmerf.model import Model
+from dpmerf.plan import Plan
+from dpmerf.presets import make_plan
+from dpmerf.private.measure import measure
+from dpmerf.recipes import Directions, Tables
+from dpmerf.schema import Schema
+from dpmerf.scores import LENGTHS, PARTS, STEP, Scores, lengths, pooled
+from dpmerf.train import train
+
+Q, N = 80, 6_000
+SIGNALS = "".join(f'[columns.s{j}]\nkind = "number"\nmin = -5\nmax = 5\n' for j in range(Q))
+SCHEMA = Schema.parse(f'label = "y"\n[columns.y]\nkind = "category"\nvalues = ["a", "b"]\n{SIGNALS}')
+
+
+def waves(rows: int = N, seed: int = 0) -> pa.Table:
+    """Neighbouring columns go together; class b is a fifth of the rows, shifted in the first half and twice as long."""
+    rng = np.random.default_rng(seed)
+    label = rng.random(rows) < 0.2
+    common = rng.normal(size=(rows, Q // 10)).repeat(10, axis=1)
+    values = 0.8 * common + 0.6 * rng.normal(size=(rows, Q)) + 0.8 * label[:, None] * (np.arange(Q) < Q // 2)
+    values = values * np.where(label, 1.0, 0.5)[:, None]
+    columns = {f"s{j}": np.clip(values[:, j], -5, 5) for j in range(Q)}
+    return pa.table({"y": np.where(label, "b", "a"), **columns})
+
+
+def matrix(table: pa.Table) -> np.ndarray:
+    return np.stack([table[f"s{j}"].to_numpy() for j in range(Q)], axis=1)
+
+
+def plan_of(epsilon: float = 1.0, unit: Unit | None = None, schema: Schema = SCHEMA, rows: int = N) -> Plan:
+    return make_plan(schema, epsilon, 1e-5, rows=rows, unit=unit)
+
+
+@pytest.fixture(scope="module")
+def model() -> Model:
+    return train(measure(waves(), plan_of()), seed=1)
+
+
+def test_wide_tables_of_numbers_get_directions_and_others_tables() -> None:
+    assert isinstance(plan_of().stages[-1].recipe, Directions)
+    assert isinstance(plan_of(rows=10_000_000).stages[-1].recipe, Tables)  # all pairs can be paid for
+    words = '[columns.w]\nkind = "category"\nvalues = ["a", "b", "c"]\n'
+    mixed = Schema.parse(f"{SIGNALS}{words}")
+    assert isinstance(make_plan(mixed, 1.0, 1e-5, rows=N).stages[-1].recipe, Tables)
+
+
+def test_rows_have_the_shape_of_the_real_ones(model: Model) -> None:
+    real, made = waves(), model.sample(N)
+    assert isinstance(model.generator, Elliptic)
+    a, b = matrix(real), matrix(made)
+    share = np.mean(np.array(made["y"]) == "b")
+    assert abs(share - 0.2) < 0.02
+    assert np.abs(a.std(0) - b.std(0)).mean() < 0.15 * a.std(0).mean()
+    near = [np.corrcoef(x[:, j], x[:, j + 1])[0, 1] for x in (a, b) for j in range(0, Q, 10)]
+    far = [np.corrcoef(b[:, j], b[:, j + 15])[0, 1] for j in range(0, Q - 20, 10)]
+    assert np.mean(near[8:]) > 0.3 > 0.15 > abs(np.mean(far)) and np.mean(near[:8]) > 0.5
+    for side in (a, b):  # the shift of class b, where it is
+        label = np.array((real if side is a else made)["y"]) == "b"
+        gap = side[label].mean(0) - side[~label].mean(0)
+        assert gap[: Q // 2].mean() > 0.4 > 0.15 > abs(gap[Q // 2 :].mean())
+        assert side[label].std() > 1.4 * side[~label].std()  # and its length
+
+
+def test_conditions_are_kept_and_move_what_goes_with_them(model: Model) -> None:
+    high = model.sample(2_000, given={"s15": 1.5, "y": "b"})
+    assert set(high["y"].to_pylist()) == {"b"}
+    assert np.allclose(high["s15"].to_numpy(), 1.5)
+    plain = model.sample(2_000, given={"y": "b"})
+    assert high["s14"].to_numpy().mean() > plain["s14"].to_numpy().mean() + 0.2  # its neighbour
+    assert abs(high["s75"].to_numpy().mean() - plain["s75"].to_numpy().mean()) < 0.2
+    likely = model.sample(2_000, given={"s5": 3.0})  # far out: class b, which is longer and shifted
+    assert np.mean(np.array(likely["y"]) == "b") > 0.6
+
+
+def test_a_model_is_stored_and_read_back(model: Model, tmp_path: Path) -> None:
+    model.save(tmp_path / "m")
+    again = dpmerf.Model.load(tmp_path / "m")
+    assert again.sample(50, seed=3).equals(model.sample(50, seed=3))
+    state = model.generator.state()
+    broken = type(state)(state.settings, {**state.tensors, "own": state.tensors["own"][:, 1:]})
+    with pytest.raises(ArtefactError, match="do not fit"):
+        Elliptic.from_state(model.release, broken)
+
+
+def test_other_units_labels_and_gaps() -> None:
+    """Add/remove, no label, a number as label, nulls and flags: all go the same way."""
+    table = waves(1_500)
+    added = train(measure(table, plan_of(unit=Unit(neighbours="add-remove"), rows=1_500))).sample(200)
+    assert added.num_rows == 200
+    unlabelled = Schema.parse(SIGNALS.replace("s3]\nkind", "s3]\nnullable = true\nkind"))
+    gaps = pa.table({n: table[n] for n in unlabelled.columns} | {"s3": pa.array([None] * 600 + [1.0] * 900)})
+    made = train(measure(gaps, make_plan(unlabelled, 1.0, 1e-5, rows=1_500))).sample(1_500)
+    assert isinstance(make_plan(unlabelled, 1.0, 1e-5, rows=1_500).stages[-1].recipe, Directions)
+    assert 0.25 < made["s3"].null_count / 1_500 < 0.55
+    regression = Schema.parse(f'label = "s0"\n{SIGNALS}[columns.f]\nkind = "flag"\n')
+    flagged = table.drop(["y"]).append_column("f", pa.array([True] * 300 + [False] * 1_200))
+    rows = train(measure(flagged, make_plan(regression, 1.0, 1e-5, rows=1_500))).sample(1_500)
+    assert 0.1 < np.mean(rows["f"].to_numpy(zero_copy_only=False)) < 0.35
+
+
+def test_columns_on_one_axis_borrow_from_each_other() -> None:
+    rng = torch.Generator().manual_seed(0)
+    shapes = torch.rand(2, 16, generator=rng, dtype=torch.float64) * 200
+    true = torch.rand(300, 2, generator=rng, dtype=torch.float64) @ shapes
+    noisy = true + 50 * torch.randn(300, 16, generator=rng, dtype=torch.float64)
+    assert float((pooled(noisy, 50.0) - true).square().mean()) < 0.25 * 50**2
+    sharp = true + 0.01 * torch.randn(300, 16, generator=rng, dtype=torch.float64)
+    assert float((pooled(sharp, 0.01) - true).abs().max()) < 0.1  # and where there is no noise nothing is lost
+
+
+def test_scores_are_normal_and_lie_on_a_grid() -> None:
+    codec = Codec(SCHEMA)
+    grid = FineGrid(codec, 16)
+    table = waves()
+    batch = codec.encode(table)
+    cells = grid.encode(batch)
+    counts = {f"s{j}": torch.bincount(cells[f"s{j}"], minlength=grid.variables[f"s{j}"].size) for j in range(Q)}
+    scores = Scores.estimate(grid, counts, 1e-3, N)
+    z = scores(batch)
+    assert float(z.mean().abs()) < 0.05 and abs(float(z.std()) - 1) < 0.2
+    assert torch.equal(torch.round(z / STEP) * STEP, z)
+    order = torch.argsort(batch.numbers[:, 0])
+    assert bool((z[order, 0].diff() >= 0).all())
+    again = Scores.from_json(grid, scores.to_json())
+    assert torch.equal(again(batch), z)
+    places = grid.encode(batch, PARTS)
+    assert torch.equal(torch.div(places["s0"], PARTS, rounding_mode="floor"), cells["s0"])
+    found = lengths(z)
+    assert int(found.min()) >= 0 and int(found.max()) <= len(LENGTHS)
+    exact = (z.square().sum(1) / Q).sqrt()
+    assert bool((found.diff()[exact.diff() == 0] == 0).all()) and bool((found[exact < LENGTHS[0]] == 0).all())
+
+
+def test_products_are_the_second_moments_of_group_means() -> None:
+    x = torch.randn(50, 7, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    products = Products(7, 3)
+    a = products.parts(Direction(7)(x))
+    assert torch.allclose(products.matrix(products(x)), a[:, :, None] * a[:, None, :])
+    assert torch.allclose(a[:, 0], Direction(7)(x)[:, :3].sum(1) / 3**0.5)
+    assert torch.allclose(a[:, 2], Direction(7)(x)[:, 6])
+    assert not bool(Direction(3)(torch.zeros(1, 3, dtype=torch.float64)).any())
+
+
+def test_eigenvalues_of_noise_alone_vanish() -> None:
+    noise = torch.randn(200, 200, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    noise = (noise + noise.T) / 2**0.5
+    assert float(_shrunk(noise, 1.02).abs().max()) < 1.0
+    direction = torch.ones(200, dtype=torch.float64) / 200**0.5
+    found = _shrunk(noise + 100 * torch.outer(direction, direction), 1.0)
+    assert abs(float(direction @ found @ direction) - 100) < 10
