@@ -43,6 +43,9 @@ VARIANTS: dict[str, tuple[Patch, ...]] = {
     "counts cut off at zero": ((consistent, "positive", lambda mean, _: mean.clamp_min(1e-3)),),
     "flat inside bins": ((inside, "_shrink", lambda noisy, widths, *_: widths / widths.sum()),),
     "a quarter of the chains": ((maxent, "CHAINS", 2_048),),
+    "adaptive: a second look at some pairs": (
+        (presets, "_PRESETS", {**presets._PRESETS, "default": presets._PRESETS["adaptive"]}),
+    ),
 }
 
 

@@ -19,7 +19,7 @@ from dpmerf.codec import Codec
 from dpmerf.errors import ArtefactError, DpmerfError, PlanError
 from dpmerf.features.algebra import BITS, FeatureMap
 from dpmerf.grid import Binning
-from dpmerf.recipes import AnyRecipe, Directions, Embedding, Histograms, ImageEmbedding, Tables
+from dpmerf.recipes import AnyRecipe, Directions, Embedding, Histograms, ImageEmbedding, Sharper, Tables
 from dpmerf.schema import Schema
 
 FORMAT = 1
@@ -90,12 +90,23 @@ class Plan:
         """The stage's map at its largest size. Weights, and so sensitivity, are those of the real one."""
         match stage.recipe:
             case Tables():
-                grid = self.histograms.grid(self.codec)
-                return stage.recipe.feature_map(
-                    self.codec, Binning.equal(grid, 2 * stage.recipe.bins, stage.recipe.parts)
-                )
+                return stage.recipe.feature_map(self.codec, self._largest_bins(stage.recipe))
+            case Sharper():
+                bins = self._largest_bins(self.tables)
+                return stage.recipe.feature_map(self.codec, bins, self.tables, stage.recipe.largest(bins, self.tables))
             case Histograms() | Directions() | Embedding() | ImageEmbedding():
                 return stage.recipe.feature_map(self.codec)
+
+    def _largest_bins(self, tables: Tables) -> Binning:
+        return Binning.equal(self.histograms.grid(self.codec), 2 * tables.bins, tables.parts)
+
+    @property
+    def tables(self) -> Tables:
+        """The recipe of the tables stage."""
+        for stage in self.stages:
+            if isinstance(stage.recipe, Tables):
+                return stage.recipe
+        raise PlanError("a second look needs a stage of tables before it")
 
     @property
     def histograms(self) -> Histograms:

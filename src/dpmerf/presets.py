@@ -11,7 +11,7 @@ from dpmerf.errors import PlanError
 from dpmerf.grid import FineGrid
 from dpmerf.image_presets import image_stages
 from dpmerf.plan import Plan, Stage
-from dpmerf.recipes import Directions, Embedding, Histograms, Tables
+from dpmerf.recipes import Directions, Embedding, Histograms, Sharper, Tables
 from dpmerf.schema import Numeric, Schema
 
 DEFAULT_ROWS = 10_000  # assumed when nobody says how many rows to expect
@@ -24,9 +24,12 @@ NO_HISTOGRAM = 8  # cells up to which a column is a table of its own anyway
 FINE_CELLS = (8, 256)  # least and most
 BINS = (4, 20)  # least and most
 PARTS = 8  # of a bin, at most: what a label × column table resolves beyond the bins of pairs
+SHARE_SHARPER = 0.3  # of μ², for the second look of the adaptive preset
+SHARPER_PAIRS = 8  # one in so many pairs gets it
 WIDE = 64  # columns from which, if not all pairs can be paid for, means and covariances are measured in their place
 WIDE_CELLS = (16, 64)  # least and most fine cells of such a column
 WIDE_HISTOGRAMS = 0.4  # of μ², for their histograms
+GROUP_NOISE = 2.0  # times a group's variance: the largest eigenvalue that noise alone may give groups' covariance
 WIDE_SHARES = (0.35, 0.60, 0.05)  # means, products, lengths
 BIN_NOISE = 6.0  # an average cell of a pair table holds at least this many times its noise
 
@@ -106,17 +109,27 @@ def _default(schema: Schema, rows: int, noise: float, balanced: bool, unit: Unit
     )
 
 
+def _adaptive(schema: Schema, rows: int, noise: float, balanced: bool, unit: Unit, seed: int) -> tuple[Stage, ...]:
+    """The default with less budget, and the rest for a second look at the pairs that its tables explain least."""
+    first = _default(schema, rows, noise / math.sqrt(1 - SHARE_SHARPER), balanced, unit, seed)
+    tables = first[-1].recipe
+    if not isinstance(tables, Tables) or not tables.pairs:
+        raise PlanError("the adaptive preset chooses among pairs of columns, and this plan measures none: use default")
+    count = math.ceil(len(tables.pairs) / SHARPER_PAIRS)
+    parts = tuple(Stage(s.name, s.share * (1 - SHARE_SHARPER), s.recipe) for s in first)
+    return (*parts, Stage("sharper", SHARE_SHARPER, Sharper(count=count)))
+
+
 def _wide(rows: int, noise: float, features: list[str], cells: int, by_label: bool) -> tuple[Stage, ...]:
     """Histograms that borrow from each other; then means and covariances of groups of neighbouring columns.
 
-    Groups are so small that the largest eigenvalue that noise alone gives their covariance is twice their variance:
-    structure shows in fewer and larger eigenvalues.
+    The noise of k groups' covariance has eigenvalues up to a multiple of k^1.5: fewer groups where it would drown them.
     """
     fine = min(max(2 * cells, WIDE_CELLS[0]), WIDE_CELLS[1])
     mean, products, length = WIDE_SHARES
-    groups = (rows * math.sqrt(2 * products * (1 - WIDE_HISTOGRAMS)) / noise) ** (2 / 3)
+    room = GROUP_NOISE * rows * math.sqrt(2 * products * (1 - WIDE_HISTOGRAMS)) / (2 * noise)  # groups^1.5
     recipe = Directions(
-        group=math.ceil(len(features) / max(1, groups)),
+        group=math.ceil(len(features) / max(1.0, room ** (2 / 3))),
         by_label=by_label,
         share_mean=mean,
         share_products=products,
@@ -179,4 +192,4 @@ def _paper(schema: Schema, rows: int, noise: float, balanced: bool, unit: Unit, 
     return (Stage("embedding", 1.0, recipe),)
 
 
-_PRESETS = {"default": _default, "paper": _paper}
+_PRESETS = {"default": _default, "adaptive": _adaptive, "paper": _paper}

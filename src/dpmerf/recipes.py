@@ -108,6 +108,28 @@ class Tables(Recipe):
         return add
 
 
+class Sharper(Recipe):
+    """A second look at a few pairs of the tables before it, chosen from what was released: label × pair, or the pair.
+
+    Each of the `count` tables has the weight √(1/count), whichever they are: the norm is 1 and the diameter √2.
+    """
+
+    kind: Literal["sharper"] = "sharper"
+    count: int = Field(ge=1, le=100_000)
+
+    def feature_map(
+        self, codec: Codec, binning: Binning, tables: Tables, chosen: tuple[tuple[str, str], ...]
+    ) -> FeatureMap:
+        v = binning.variables
+        by = (onehot(v[codec.schema.label]),) if tables.by_label and codec.schema.label else ()
+        return math.sqrt(1 / self.count) * total([_by(onehot(v[a], v[b]), by) for a, b in chosen])
+
+    def largest(self, binning: Binning, tables: Tables) -> tuple[tuple[str, str], ...]:
+        """The pairs with the largest tables: what a plan is priced with."""
+        sizes = {name: v.size for name, v in binning.variables.items()}
+        return tuple(sorted(tables.pairs, key=lambda pair: -sizes[pair[0]] * sizes[pair[1]])[: self.count])
+
+
 class Directions(Recipe):
     """Means and products of rows of normal scores, as directions, and a table of their lengths; each by label.
 
@@ -233,7 +255,9 @@ class ImageEmbedding(Recipe):
         return lambda batch: batch
 
 
-AnyRecipe = Annotated[Histograms | Tables | Directions | Embedding | ImageEmbedding, Field(discriminator="kind")]
+AnyRecipe = Annotated[
+    Histograms | Tables | Sharper | Directions | Embedding | ImageEmbedding, Field(discriminator="kind")
+]
 
 
 @lru_cache(maxsize=8)

@@ -27,7 +27,7 @@ from dpmerf.errors import ArtefactError, DpmerfError
 from dpmerf.features.algebra import BITS, Block, FeatureMap
 from dpmerf.grid import Binning
 from dpmerf.plan import Plan, Stage, digest
-from dpmerf.recipes import Directions, Embedding, Histograms, ImageEmbedding, Tables, View
+from dpmerf.recipes import Directions, Embedding, Histograms, ImageEmbedding, Sharper, Tables, View
 from dpmerf.scores import Scores
 
 FORMAT = 1
@@ -55,7 +55,7 @@ class Release:
     sums: dict[str, Tensor]  # stage -> (dim,) int64, noisy
     rows: int | None  # None: the number of rows is protected; see `rows_estimate`
     noise: str
-    binning_json: dict[str, Any] | None  # what the noisy histograms were turned into: bins, or masses of cells
+    binning_json: dict[str, Any] | None  # what follows from earlier stages: bins or masses of cells, chosen pairs
 
     @property
     def codec(self) -> Codec:
@@ -73,13 +73,24 @@ class Release:
             return None
         return Scores.from_json(self.plan.histograms.grid(self.codec), self.binning_json)
 
+    @property
+    def _bins(self) -> Binning:
+        if self.binning is None:
+            raise ArtefactError("the release has tables but no bins: it is damaged")
+        return self.binning
+
+    @property
+    def chosen(self) -> tuple[tuple[str, str], ...]:
+        """The pairs that were measured a second time."""
+        return tuple((a, b) for a, b in (self.binning_json or {}).get("chosen", ()))
+
     def feature_map(self, stage: Stage) -> FeatureMap:
         """What was really measured in a stage, at its real size."""
         match stage.recipe:
             case Tables():
-                if self.binning is None:
-                    raise ArtefactError("the release has tables but no bins: it is damaged")
-                return stage.recipe.feature_map(self.codec, self.binning)
+                return stage.recipe.feature_map(self.codec, self._bins)
+            case Sharper():
+                return stage.recipe.feature_map(self.codec, self._bins, self.plan.tables, self.chosen)
             case Histograms() | Directions() | Embedding() | ImageEmbedding():
                 return stage.recipe.feature_map(self.codec)
 
@@ -87,9 +98,9 @@ class Release:
         """How a row is looked at in a stage, by what the stages before it released."""
         match stage.recipe:
             case Tables():
-                if self.binning is None:
-                    raise ArtefactError("the release has tables but no bins: it is damaged")
-                return stage.recipe.view(self.binning)
+                return stage.recipe.view(self._bins)
+            case Sharper():
+                return self.plan.tables.view(self._bins)
             case Directions():
                 if self.scores is None:
                     raise ArtefactError("the release has directions but no scores: it is damaged")

@@ -9,7 +9,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpmerf.generators.consistent import Layout, Noisy, consistent, kept_share, positive, positive_parts
+from dpmerf.counts import Layout, Noisy
+from dpmerf.generators.consistent import consistent, kept_share, positive, positive_parts
 
 SIGMA = 30.0
 
@@ -83,10 +84,10 @@ def _noisy(seed: int) -> tuple[Noisy, torch.Tensor]:
         part_sigma=SIGMA,
         singles=true + SIGMA * torch.randn(3, 12, generator=rng),
         single_variance=torch.full((12,), SIGMA**2),
-        pairs=torch.zeros(12, 12),
-        pair_sigma=math.inf,
+        pairs=None,
+        pair_variance=torch.ones(2, 2),
         label_pairs=None,
-        label_pair_sigma=math.inf,
+        label_pair_variance=torch.ones(2, 2),
         measured=torch.zeros(2, 2),
     )
     return noisy, true

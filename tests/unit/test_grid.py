@@ -12,8 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpmerf.codec import Codec
+from dpmerf.counts import noisy_tables
 from dpmerf.cuts import support
-from dpmerf.generators.consistent import consistent, noisy_tables
+from dpmerf.generators.consistent import consistent
 from dpmerf.generators.inside import _split, fine_shares
 from dpmerf.grid import Binning, FineGrid
 from dpmerf.presets import make_plan

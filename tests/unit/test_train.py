@@ -1,5 +1,9 @@
 """Training and sampling, for every variant of table and both presets: plausible, legal, reproducible."""
 
+import math
+from dataclasses import replace
+from pathlib import Path
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -7,7 +11,8 @@ import pytest
 
 import dpmerf
 from conftest import mixed_rows
-from dpmerf.errors import ArtefactError, DpmerfError, TrainError
+from dpmerf import counts
+from dpmerf.errors import ArtefactError, DpmerfError, PlanError, TrainError
 from dpmerf.model import Model
 from dpmerf.presets import make_plan
 from dpmerf.private.measure import measure
@@ -140,3 +145,35 @@ def test_training_reaches_the_noise_floor(model: Model) -> None:
         assert len(model.history.held_out) == len(model.history.loss) == 4
     else:
         assert model.history.loss[-1] < 3 * model.history.floor
+
+
+def test_the_adaptive_preset_looks_twice_at_the_pairs_that_small_tables_explain_least(tmp_path: Path) -> None:
+    """Six fair coins and a label that is the parity of two of them: no pair shows it, label × that pair does."""
+    rng = np.random.default_rng(0)
+    coins = rng.integers(0, 2, (8_000, 6)).astype(bool)
+    table = pa.table({"y": coins[:, 1] ^ coins[:, 4], **{f"c{j}": coins[:, j] for j in range(6)}})
+    flags = "".join(f'[columns.{name}]\nkind = "flag"\n' for name in table.column_names)
+    plan = make_plan(Schema.parse(f'label = "y"\n{flags}'), 1.0, 1e-5, rows=8_000, preset="adaptive")
+    assert [s.name for s in plan.stages] == ["discover", "tables", "sharper"]
+    assert math.isclose(sum(p.mu**2 for p in plan.prices), plan.mu**2, rel_tol=1e-9)  # one budget for all three
+    release = measure(table, plan)
+    assert release.chosen[0] == ("c1", "c4") and len(release.chosen) == 2
+    first, second = (counts.noisy_tables(r) for r in (_without_last_stage(release), release))
+    i, j = (first.layout.names.index(name) for name in release.chosen[0])
+    assert second.label_pair_variance[i, j] < 0.3 * first.label_pair_variance[i, j]
+    others = first.label_pair_variance != second.label_pair_variance
+    assert int(others.sum()) == 2 * len(release.chosen)
+    release.save(tmp_path / "r")
+    assert Release.verify(tmp_path / "r").chosen == release.chosen
+    rows = train(release, seed=1).sample(4_000)
+    y, a, b = (np.array(rows[name]) for name in ("y", "c1", "c4"))
+    assert np.mean(y == (a ^ b)) > 0.9
+
+
+def test_the_adaptive_preset_says_when_there_is_nothing_to_choose() -> None:
+    with pytest.raises(PlanError, match="use default"):
+        make_plan(Schema.parse('[columns.a]\nkind = "flag"\n'), 1.0, 1e-5, preset="adaptive")
+
+
+def _without_last_stage(release: Release) -> Release:
+    return replace(release, sums={name: s for name, s in release.sums.items() if name != "sharper"})

@@ -8,50 +8,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
 from typing import final
 
 import torch
 from torch import Tensor
 
-from dpmerf.errors import TrainError
+from dpmerf.counts import Layout, Noisy
 from dpmerf.grid import to_simplex
-from dpmerf.recipes import Histograms, Tables
-from dpmerf.release import Measurement, Release
 
 ROUNDS = 10  # that fit counts to the sums they must have
 MIXED = 50  # rounds that find how common differences of each size are
 NULL_COLUMNS = 10.0  # that do not differ, assumed beside the real ones: as in the paper of the method
-
-
-@final
-@dataclass(frozen=True)
-class Layout:
-    """Columns side by side as positions 0 … P − 1, one per bin."""
-
-    names: tuple[str, ...]
-    sizes: tuple[int, ...]
-
-    @cached_property
-    def offsets(self) -> list[int]:
-        return [sum(self.sizes[:j]) for j in range(len(self.sizes) + 1)]
-
-    @property
-    def positions(self) -> int:
-        return sum(self.sizes)
-
-    def span(self, j: int) -> slice:
-        return slice(self.offsets[j], self.offsets[j + 1])
-
-    @cached_property
-    def column_of(self) -> Tensor:
-        """(P,) which column a position belongs to."""
-        return torch.repeat_interleave(torch.arange(len(self.sizes)), torch.tensor(self.sizes))
-
-    @cached_property
-    def members(self) -> Tensor:
-        """(P, q) one-hot of `column_of`: multiplying by it sums over the bins of each column."""
-        return torch.nn.functional.one_hot(self.column_of, len(self.sizes)).float()
 
 
 @final
@@ -64,108 +31,9 @@ class Targets:
     singles: Tensor  # (C, P), non-negative, consistent
     pairs: Tensor  # (P, P), zero where not measured
     label_pairs: Tensor | None  # (C, P, P)
-    pair_variance: float
-    label_pair_variance: float
+    pair_variance: Tensor  # (P, P)
+    label_pair_variance: Tensor | None  # (P, P)
     measured: Tensor  # (P, P) 1 where a cell belongs to a measured pair
-
-
-@final
-@dataclass(frozen=True)
-class Noisy:
-    """The release's tables laid out by position; sigma is infinite where a family was not measured."""
-
-    layout: Layout
-    rows: float
-    by_label: bool
-    balanced: bool  # declared: classes are equally frequent
-    class_counts: Tensor  # (C,), and its sigma
-    class_sigma: float
-    histogram: Tensor  # (P,) sums of fine cells
-    histogram_variance: Tensor  # (P,)
-    parts: dict[str, Tensor]  # column -> (C, parts)
-    part_sigma: float
-    singles: Tensor  # (C, P) sums of parts
-    single_variance: Tensor  # (P,)
-    pairs: Tensor  # (P, P)
-    pair_sigma: float
-    label_pairs: Tensor | None  # (C, P, P)
-    label_pair_sigma: float
-    measured: Tensor  # (q, q)
-
-
-def noisy_tables(release: Release) -> Noisy:
-    """Read the two stages of a tables release."""
-    stages = {type(s.recipe): s for s in release.plan.stages}
-    if Tables not in stages or Histograms not in stages or release.binning is None:
-        raise TrainError("this generator needs a release of tables (the default preset)")
-    recipe = stages[Tables].recipe
-    assert isinstance(recipe, Tables)
-    binning, codec = release.binning, release.codec
-    names = recipe.columns(codec)
-    layout = Layout(names, tuple(binning.variables[n].size for n in names))
-    histograms = dict(zip(release.plan.histograms.columns, release.measurements(stages[Histograms]), strict=True))
-    fine_sigma = next(iter(histograms.values())).sigma
-    label = codec.schema.label if recipe.by_label else None
-    C, P, q = (binning.variables[label].size if label else 1), layout.positions, len(names)
-
-    histogram, variance = torch.zeros(P), torch.full((P,), math.inf)
-    for j, name in enumerate(names):
-        if name not in histograms:
-            continue
-        bin_of = binning.bin_of[name]
-        histogram[layout.span(j)] = torch.zeros(layout.sizes[j]).index_add(
-            0, bin_of, histograms[name].values.flatten().float()
-        )
-        variance[layout.span(j)] = torch.bincount(bin_of).float() * fine_sigma**2
-
-    singles, pairs, label_pairs = recipe.families(codec, binning)
-    parts = release.measurements(stages[Tables])
-    first, second = len(singles.blocks), len(singles.blocks) + len(pairs.blocks)
-    lab, lab_variance = torch.zeros(C, P), torch.full((P,), math.inf)
-    by_part = {name: m.values.view(C, -1).float() for name, m in zip(names, parts[:first], strict=False)}
-    for name, values in by_part.items():
-        span, bin_of_part = layout.span(names.index(name)), binning.bin_of_part(name)
-        lab[:, span] = torch.zeros(C, span.stop - span.start).index_add(1, bin_of_part, values)
-        lab_variance[span] = torch.bincount(bin_of_part).float() * parts[0].sigma ** 2
-    measured = torch.zeros(q, q)
-    pair = torch.zeros(P, P)
-    by_class = torch.zeros(C, P, P) if label_pairs.blocks else None
-    for (a, b), m in zip(recipe.pairs, parts[first:second], strict=False):
-        i, j = names.index(a), names.index(b)
-        measured[i, j] = measured[j, i] = 1
-        _place(pair[None], layout, i, j, m)
-    for (a, b), m in zip(recipe.pairs, parts[second:], strict=False):
-        i, j = names.index(a), names.index(b)
-        measured[i, j] = measured[j, i] = 1
-        if by_class is not None:
-            _place(by_class, layout, i, j, m)
-    counted = histograms.get(label) if label else None
-    counts = counted.values.flatten().float() if counted else torch.full((C,), release.rows_estimate / C)
-    return Noisy(
-        layout=layout,
-        rows=release.rows_estimate,
-        by_label=label is not None,
-        balanced=release.plan.balanced,
-        class_counts=counts,
-        class_sigma=counted.sigma if counted else math.inf,
-        histogram=histogram,
-        histogram_variance=variance,
-        parts=by_part,
-        part_sigma=parts[0].sigma if first else math.inf,
-        singles=lab,
-        single_variance=lab_variance,
-        pairs=pair,
-        pair_sigma=parts[first].sigma if second > first else math.inf,
-        label_pairs=by_class,
-        label_pair_sigma=parts[second].sigma if by_class is not None else math.inf,
-        measured=measured,
-    )
-
-
-def _place(into: Tensor, layout: Layout, i: int, j: int, m: Measurement) -> None:
-    table = m.values.view(into.shape[0], layout.sizes[i], layout.sizes[j]).float()
-    into[:, layout.span(i), layout.span(j)] = table
-    into[:, layout.span(j), layout.span(i)] = table.transpose(1, 2)
 
 
 def consistent(t: Noisy) -> Targets:
@@ -179,7 +47,7 @@ def consistent(t: Noisy) -> Targets:
     precision = 1 / t.single_variance
     weighted = t.singles * precision
     if t.label_pairs is not None:
-        w = near / (sizes * t.label_pair_sigma**2)
+        w = near / (sizes * t.label_pair_variance[seg])
         weighted = weighted + torch.einsum("cpq,pq->cp", t.label_pairs @ S, w)
         precision = precision + w.sum(1)
     by_class = weighted / precision
@@ -187,8 +55,8 @@ def consistent(t: Noisy) -> Targets:
     # column totals: the histograms, the margins of every pair table, and the sum over classes of the above
     total_precision = 1 / t.histogram_variance
     totals = t.histogram * total_precision
-    if math.isfinite(t.pair_sigma):
-        w = near / (sizes * t.pair_sigma**2)
+    if t.pairs is not None:
+        w = near / (sizes * t.pair_variance[seg])
         totals, total_precision = totals + ((t.pairs @ S) * w).sum(1), total_precision + w.sum(1)
     summed = precision / C
     totals = (totals + by_class.sum(0) * summed) / (total_precision + summed)
@@ -283,13 +151,14 @@ def positive_parts(v: Tensor, variance: Tensor, total: float) -> Tensor:
     return v * (total / v.sum())
 
 
-def _combine(t: Noisy, C: int) -> tuple[Tensor, Tensor | None, float, float]:
+def _combine(t: Noisy, C: int) -> tuple[Tensor, Tensor | None, Tensor, Tensor | None]:
     """Pairs and label pairs both know the pair totals: weigh them, and hand the classes the difference."""
-    v_pair, v_label = t.pair_sigma**2, t.label_pair_sigma**2
+    seg, P = t.layout.column_of, t.layout.positions
+    v_pair, v_label = t.pair_variance[seg][:, seg], t.label_pair_variance[seg][:, seg]  # (P, P)
     if t.label_pairs is None:
-        return t.pairs, None, v_pair, math.inf
+        return torch.zeros(P, P) if t.pairs is None else t.pairs, None, v_pair, None
     summed = t.label_pairs.sum(0)
-    if not math.isfinite(v_pair):
+    if t.pairs is None:
         return summed, t.label_pairs, C * v_label, v_label
     both = 1 / v_pair + 1 / (C * v_label)
     pairs = (t.pairs / v_pair + summed / (C * v_label)) / both

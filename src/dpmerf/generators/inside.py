@@ -6,7 +6,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dpmerf.generators.consistent import Noisy, Targets
+from dpmerf.counts import Noisy
+from dpmerf.generators.consistent import Targets
 from dpmerf.grid import Binning, to_simplex
 from dpmerf.recipes import Histograms
 from dpmerf.release import Release

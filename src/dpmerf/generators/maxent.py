@@ -8,7 +8,6 @@ from by the same Gibbs sweeps, which also answer any condition by holding column
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import ClassVar, final
 
@@ -16,9 +15,10 @@ import torch
 from torch import Tensor
 
 from dpmerf.codec import Batch
+from dpmerf.counts import Layout, noisy_tables
 from dpmerf.errors import ArtefactError, TrainError
 from dpmerf.generators.base import Generator, Given, History, State, apportion, overwrite
-from dpmerf.generators.consistent import Layout, Targets, consistent, noisy_tables
+from dpmerf.generators.consistent import Targets, consistent
 from dpmerf.generators.gibbs import Chains, Goal, even_out
 from dpmerf.generators.inside import fine_shares
 from dpmerf.grid import Binning
@@ -173,7 +173,7 @@ def _descend(
                     mean_J = mean_J + (J - mean_J) / averaged
                     moments = moments + (seen / size - moments) / averaged
                 if step % CHECK_EVERY == 0 or step == steps:
-                    history.note(step, float((gap.square() * t.measured).sum() / t.measured.sum() / t.pair_variance))
+                    history.note(step, float((gap.square() / t.pair_variance * t.measured).sum() / t.measured.sum()))
                 advance(1)
         walkers.sweep(mean_h, mean_J, rng)
         walkers = walkers.raked(t.singles / t.classes[:, None], rng)
@@ -216,18 +216,18 @@ def _ridges(t: Targets) -> _Ridges:
     total = expected.sum(0)
     departure = t.pairs - total
     prior = _prior(t, departure, total, t.pair_variance)
-    scale = torch.maximum(total, t.pairs - math.sqrt(t.pair_variance)).clamp_min(1.0)
+    scale = torch.maximum(total, t.pairs - t.pair_variance.sqrt()).clamp_min(1.0)
     shared = RIDGE * t.pair_variance / (prior * scale)
-    if t.label_pairs is None:
+    if t.label_pairs is None or t.label_pair_variance is None:
         return _Ridges(shared, scale, None, None)
     explained = (1 + departure / total.clamp_min(1.0) * (scale / (scale + shared))).clamp(0, 50)
     rest = t.label_pairs - expected * explained
     own_prior = torch.stack([_prior(t, rest[c], expected[c], t.label_pair_variance) for c in range(len(t.classes))])
-    own_scale = torch.maximum(expected, t.label_pairs - math.sqrt(t.label_pair_variance)).clamp_min(1.0)
+    own_scale = torch.maximum(expected, t.label_pairs - t.label_pair_variance.sqrt()).clamp_min(1.0)
     return _Ridges(shared, scale, RIDGE * t.label_pair_variance / (own_prior * own_scale), own_scale)
 
 
-def _prior(t: Targets, departure: Tensor, expected: Tensor, variance: float) -> Tensor:
+def _prior(t: Targets, departure: Tensor, expected: Tensor, variance: Tensor) -> Tensor:
     """(P, P) prior variance of the log-interactions, one value per table: signal beyond noise, relative to counts."""
     S, seg = t.layout.members, t.layout.column_of
     signal = S.T @ ((departure.square() - variance) * t.measured) @ S

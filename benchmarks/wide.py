@@ -1,0 +1,84 @@
+"""Wide: tables of very many columns, with parts of what the default does for them off. Judged on training rows."""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from benchmarks import scoring
+from benchmarks.ablation import DELTA, EPSILON, Patch, patched
+from benchmarks.data import SETS
+from benchmarks.methods import Task, dpmerf_preset
+from benchmarks.pages import table
+from benchmarks.protocols import Split, split
+from benchmarks.registry import Experiment, Run
+from benchmarks.store import Store
+from dpmerf import presets, scores
+from dpmerf.evaluate.classifiers import table_classifiers
+
+ON = ("isolet", "epileptic")
+TRAIN = 0.8  # of the training rows; the others judge
+MODELS = ("Logistic regression", "Gaussian naive Bayes", "Decision tree", "Random forest", "XGBoost")
+VARIANTS: dict[str, tuple[Patch, ...]] = {
+    "default": (),
+    "tables of neighbouring pairs in its place": ((presets, "WIDE", 10**9),),
+    "every histogram alone": ((scores, "pooled", lambda counts, sigma: counts),),
+    "histograms: a fifth": ((presets, "WIDE_HISTOGRAMS", 0.2),),
+    "no groups: every column alone": ((presets, "GROUP_NOISE", 1e9),),
+}
+
+
+def run(this: Run) -> None:
+    for name in ON:
+        for repeat in range(1, this.runs + 1):
+            for variant in VARIANTS:
+                key = f"wide/{name}/{variant}/{repeat}"
+                if this.wants(f"/{key}/"):
+                    this.store.cell(key, partial(cell, this, name, variant, repeat))
+
+
+def cell(this: Run, name: str, variant: str, repeat: int) -> dict[str, Any]:
+    rows = _inside(split(SETS[name], "honest", repeat, this.data_dir, this.quick), repeat)
+    before = time.process_time()
+    with patched(VARIANTS[variant]):
+        made = dpmerf_preset("default")(Task(rows.train, rows.schema, EPSILON, DELTA, repeat, this.quick))
+    cost = round(time.process_time() - before, 1)
+    makers = table_classifiers()
+    utility = scoring.utility(made, rows, repeat, makers={m: makers[m] for m in MODELS})
+    return {"cpu_seconds": cost, "utility": utility, **scoring.distances(made, rows)}
+
+
+def _inside(rows: Split, seed: int) -> Split:
+    order = np.random.default_rng(seed).permutation(rows.train.num_rows)
+    at = round(TRAIN * len(order))
+    train, test = (rows.train.take(pa.array(part)) for part in (order[:at], order[at:]))
+    return Split(rows.schema, train, test, rows.score_rows)
+
+
+def page(store: Store) -> str:
+    found: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for (name, variant, _), result in store.cells("wide"):
+        if "utility" in result:
+            found.setdefault((name, variant), []).append(result)
+    rows = []
+    for name, variant in ((n, v) for n in ON for v in VARIANTS if (n, v) in found):
+        runs = found[name, variant]
+        scored = [np.mean([r["utility"]["mean"][m] for r in runs]) for m in ("roc_auc", "roc_auc_hard", "pr_auc_hard")]
+        distances = [np.mean([r[f"tv{k}"] for r in runs]) for k in (1, 2, 3)]
+        cost = np.mean([r["cpu_seconds"] for r in runs])
+        rows.append([name, variant, *(f"{v:.3f}" for v in [*scored, *distances]), f"{cost:.0f}", str(len(runs))])
+    header = ["data", "variant", "ROC", "ROC hard", "PRC hard", "TV 1-way", "2-way", "3-way", "CPU s", "runs"]
+    return table(header, rows) if rows else ""
+
+
+EXPERIMENT = Experiment(
+    "wide",
+    "Tables of 178 and 617 columns: the default's parts off one at a time (five classifiers, on training rows)",
+    "about 40 CPU minutes a run; --quick 5 minutes",
+    run,
+    page,
+)

@@ -1,0 +1,210 @@
+"""Counts: the noisy tables of a release, laid out by position. And which pairs are worth a second, sharper look.
+
+Post-processing: no row is needed.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import final
+
+import torch
+from torch import Tensor
+
+from dpmerf.errors import TrainError
+from dpmerf.recipes import Histograms, Sharper, Tables
+from dpmerf.release import Measurement, Release
+
+
+@final
+@dataclass(frozen=True)
+class Layout:
+    """Columns side by side as positions 0 … P − 1, one per bin."""
+
+    names: tuple[str, ...]
+    sizes: tuple[int, ...]
+
+    @cached_property
+    def offsets(self) -> list[int]:
+        return [sum(self.sizes[:j]) for j in range(len(self.sizes) + 1)]
+
+    @property
+    def positions(self) -> int:
+        return sum(self.sizes)
+
+    def span(self, j: int) -> slice:
+        return slice(self.offsets[j], self.offsets[j + 1])
+
+    @cached_property
+    def column_of(self) -> Tensor:
+        """(P,) which column a position belongs to."""
+        return torch.repeat_interleave(torch.arange(len(self.sizes)), torch.tensor(self.sizes))
+
+    @cached_property
+    def members(self) -> Tensor:
+        """(P, q) one-hot of `column_of`: multiplying by it sums over the bins of each column."""
+        return torch.nn.functional.one_hot(self.column_of, len(self.sizes)).float()
+
+
+@final
+@dataclass(frozen=True)
+class Noisy:
+    """The release's tables laid out by position; a family that was not measured is None or has an infinite sigma."""
+
+    layout: Layout
+    rows: float
+    by_label: bool
+    balanced: bool  # declared: classes are equally frequent
+    class_counts: Tensor  # (C,), and its sigma
+    class_sigma: float
+    histogram: Tensor  # (P,) sums of fine cells
+    histogram_variance: Tensor  # (P,)
+    parts: dict[str, Tensor]  # column -> (C, parts)
+    part_sigma: float
+    singles: Tensor  # (C, P) sums of parts
+    single_variance: Tensor  # (P,)
+    pairs: Tensor | None  # (P, P)
+    pair_variance: Tensor  # (q, q) of a cell
+    label_pairs: Tensor | None  # (C, P, P)
+    label_pair_variance: Tensor  # (q, q)
+    measured: Tensor  # (q, q)
+
+
+def noisy_tables(release: Release) -> Noisy:
+    """Read the two stages of a tables release."""
+    stages = {type(s.recipe): s for s in release.plan.stages}
+    if Tables not in stages or Histograms not in stages or release.binning is None:
+        raise TrainError("this generator needs a release of tables (the default preset)")
+    recipe = stages[Tables].recipe
+    assert isinstance(recipe, Tables)
+    binning, codec = release.binning, release.codec
+    names = recipe.columns(codec)
+    layout = Layout(names, tuple(binning.variables[n].size for n in names))
+    histograms = dict(zip(release.plan.histograms.columns, release.measurements(stages[Histograms]), strict=True))
+    fine_sigma = next(iter(histograms.values())).sigma
+    label = codec.schema.label if recipe.by_label else None
+    C, P = binning.variables[label].size if label else 1, layout.positions
+
+    histogram, variance = torch.zeros(P), torch.full((P,), math.inf)
+    for j, name in enumerate(names):
+        if name not in histograms:
+            continue
+        bin_of = binning.bin_of[name]
+        histogram[layout.span(j)] = torch.zeros(layout.sizes[j]).index_add(
+            0, bin_of, histograms[name].values.flatten().float()
+        )
+        variance[layout.span(j)] = torch.bincount(bin_of).float() * fine_sigma**2
+
+    singles, pairs, _ = recipe.families(codec, binning)
+    parts = release.measurements(stages[Tables])
+    first, second = len(singles.blocks), len(singles.blocks) + len(pairs.blocks)
+    lab, lab_variance = torch.zeros(C, P), torch.full((P,), math.inf)
+    by_part = {name: m.values.view(C, -1).float() for name, m in zip(names, parts[:first], strict=False)}
+    for name, values in by_part.items():
+        span, bin_of_part = layout.span(names.index(name)), binning.bin_of_part(name)
+        lab[:, span] = torch.zeros(C, span.stop - span.start).index_add(1, bin_of_part, values)
+        lab_variance[span] = torch.bincount(bin_of_part).float() * parts[0].sigma ** 2
+    found = _pair_tables(release, recipe, parts[first:second], parts[second:], layout, C)
+    counted = histograms.get(label) if label else None
+    counts = counted.values.flatten().float() if counted else torch.full((C,), release.rows_estimate / C)
+    return Noisy(
+        layout=layout,
+        rows=release.rows_estimate,
+        by_label=label is not None,
+        balanced=release.plan.balanced,
+        class_counts=counts,
+        class_sigma=counted.sigma if counted else math.inf,
+        histogram=histogram,
+        histogram_variance=variance,
+        parts=by_part,
+        part_sigma=parts[0].sigma if first else math.inf,
+        singles=lab,
+        single_variance=lab_variance,
+        pairs=found.pairs,
+        pair_variance=found.pair_variance,
+        label_pairs=found.label_pairs,
+        label_pair_variance=found.label_pair_variance,
+        measured=found.measured,
+    )
+
+
+@final
+@dataclass(frozen=True)
+class _Pairs:
+    pairs: Tensor | None
+    pair_variance: Tensor
+    label_pairs: Tensor | None
+    label_pair_variance: Tensor
+    measured: Tensor
+
+
+def _pair_tables(
+    release: Release, recipe: Tables, pairs: list[Measurement], by_label: list[Measurement], layout: Layout, C: int
+) -> _Pairs:
+    """Tables of pairs and of label × pairs; those that were measured again are weighed with their second look."""
+    P, q = layout.positions, len(layout.names)
+    measured = torch.zeros(q, q)
+    for a, b in recipe.pairs:
+        i, j = layout.names.index(a), layout.names.index(b)
+        measured[i, j] = measured[j, i] = 1
+    whole, whole_variance = torch.zeros(1, P, P) if pairs else None, torch.ones(q, q)
+    parted, parted_variance = torch.zeros(C, P, P) if by_label else None, torch.ones(q, q)
+    for into, variance, found in ((whole, whole_variance, pairs), (parted, parted_variance, by_label)):
+        for names, m in zip(recipe.pairs, found, strict=False):
+            if into is not None:
+                _place(into, variance, layout, names, m)
+    again = next((s for s in release.plan.stages if isinstance(s.recipe, Sharper)), None)
+    if again is not None and again.name in release.sums:
+        into, variance = (parted, parted_variance) if parted is not None else (whole, whole_variance)
+        for names, m in zip(release.chosen, release.measurements(again), strict=True):
+            if into is not None:
+                _place_again(into, variance, layout, names, m)
+    return _Pairs(whole[0] if whole is not None else None, whole_variance, parted, parted_variance, measured)
+
+
+def _place(into: Tensor, variance: Tensor, layout: Layout, names: tuple[str, str], m: Measurement) -> None:
+    i, j = (layout.names.index(name) for name in names)
+    table = m.values.view(into.shape[0], layout.sizes[i], layout.sizes[j]).float()
+    into[:, layout.span(i), layout.span(j)] = table
+    into[:, layout.span(j), layout.span(i)] = table.transpose(1, 2)
+    variance[i, j] = variance[j, i] = m.sigma**2
+
+
+def _place_again(into: Tensor, variance: Tensor, layout: Layout, names: tuple[str, str], m: Measurement) -> None:
+    """The mean of both looks, by precision."""
+    i, j = (layout.names.index(name) for name in names)
+    first, second = 1 / float(variance[i, j]), 1 / m.sigma**2
+    old = into[:, layout.span(i), layout.span(j)].double()
+    table = (old * first + m.values.view(old.shape) * second) / (first + second)
+    _place(into, variance, layout, names, Measurement(m.block, table.flatten(), (first + second) ** -0.5))
+
+
+def least_explained(release: Release, count: int) -> list[tuple[str, str]]:
+    """The pairs whose tables lie farthest, beyond their noise, from what smaller tables say of them.
+
+    With a label: how a pair goes together within the classes, against how it goes together in all of them. Without
+    one: a pair against independence.
+    """
+    t = noisy_tables(release)
+    S = t.layout.members.double()
+    single = t.singles.double().clamp_min(1.0)
+    classes = (single @ S).mean(1)  # (C,)
+    alone = single[:, :, None] * single[:, None, :] / classes[:, None, None]  # independent within a class
+    table, variance, expected = t.label_pairs, t.label_pair_variance, alone
+    if t.pairs is not None and table is not None:
+        together = (t.pairs.double() / alone.sum(0)).clamp(0, 50)
+        expected = alone * together
+    if table is None:
+        if t.pairs is None:
+            return []
+        table, variance, expected = t.pairs[None], t.pair_variance, alone.sum(0, keepdim=True)
+    sizes = torch.tensor(t.layout.sizes, dtype=torch.float64)
+    energy = S.T @ (table.double() - expected).square().sum(0) @ S
+    noise = variance.double() * sizes[:, None] * sizes * len(table)
+    excess = torch.where(t.measured > 0, energy - noise, -math.inf).triu(1)
+    excess[torch.tril(torch.ones_like(excess)) > 0] = -math.inf
+    order = torch.argsort(excess.flatten(), descending=True, stable=True)[:count].tolist()
+    q = len(sizes)
+    return [(t.layout.names[k // q], t.layout.names[k % q]) for k in order if excess.flatten()[k] > -math.inf]
