@@ -43,7 +43,8 @@ def page(store: Store) -> str:
     found = cells(store)
     if not found:
         return ""
-    return "\n\n".join(filter(None, [_protocol(found, "paper"), _protocol(found, "honest"), _supplement(found)]))
+    parts = [_protocol(found, "paper"), _protocol(found, "honest"), _same_shares(found), _supplement(found)]
+    return "\n\n".join(filter(None, parts))
 
 
 def _protocol(found: Cells, protocol: str) -> str:
@@ -67,6 +68,45 @@ def _protocol(found: Cells, protocol: str) -> str:
         "honest": "Honest protocol, ε = 1, δ = 1e-5",
     }[protocol]
     return f"**{head}.**\n\n" + table(["data", *(TITLES.get(m, m) for m in methods), "runs"], rows)
+
+
+def at_share(roc: float, prc: float, share: float, other: float) -> float:
+    """PRC of hard labels if the share of positives were another: recall and false alarms stay, precision moves.
+
+    ROC = (1 + recall − alarms) / 2 and PRC = recall · precision + (1 − recall) · share; along the line of a given ROC,
+    PRC falls as recall grows, so the two of them give recall.
+
+    >>> round(at_share(0.8485, 0.2078, 0.0018, 0.263), 2)  # recall 0.7, alarms 0.003
+    0.77
+    """
+    gap = 2 * roc - 1
+
+    def curve(recall: float, share: float) -> float:
+        alarms = max(recall - gap, 0.0)
+        called = share * recall + (1 - share) * alarms
+        return recall * (share * recall / called if called > 0 else 1.0) + (1 - recall) * share
+
+    low, high = max(gap, 0.0), 1 + min(gap, 0.0)
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if curve(middle, share) > prc else (low, middle)
+    return curve(low, other)
+
+
+def _same_shares(found: Cells) -> str:
+    """PRC of the honest protocol where the paper undersampled, at the paper's share of positives."""
+    methods = [m for m in ORDER if any(k[0] == "honest" and k[2] == m for k in found)]
+    rows = []
+    for name, (share, other) in paper.SHARES.items():
+        row = [name, f"{share:.3f}", f"{other:.3f}", f"{paper.TABLE1[name]['paper'][1]:.3f}"]
+        for method in methods:
+            models = [m for r in found.get(("honest", name, method), []) for m in r["utility"]["models"].values()]
+            same = [at_share(m["roc_auc_hard"], m["pr_auc_hard"], share, other) for m in models]
+            row.append(f"{np.mean(same):.3f}" if same else "–")
+        rows.append(row)
+    head = "Honest protocol: PRC at the share of positives of the paper's undersampled test rows, from the same recall"
+    header = ["data", "positives", "in the paper", "DP-MERF as published", *(TITLES[m] for m in methods)]
+    return f"**{head} and false alarms.**\n\n" + table(header, rows)
 
 
 def _supplement(found: Cells) -> str:

@@ -94,3 +94,13 @@ def test_privbayes_page_stands_beside_the_published(tmp_path):
     assert privbayes.page(store) == ""
     store.write("privbayes/adult/D-star/privbayes/1", {"tv3": 0.2, "tv4": 0.3})
     assert "adult D\\*, α = 3 | 0.200 / – / –" in privbayes.page(store)
+
+
+def test_prc_at_another_share_keeps_recall_and_alarms():
+    def prc(recall, alarms, share):
+        return recall * share * recall / (share * recall + (1 - share) * alarms) + (1 - recall) * share
+
+    for recall, alarms, share, other in ((0.7, 0.003, 0.0018, 0.263), (0.55, 0.08, 0.24, 0.45), (0.9, 0.2, 0.5, 0.1)):
+        roc = (1 + recall - alarms) / 2
+        found = table1_page.at_share(roc, prc(recall, alarms, share), share, other)
+        assert found == pytest.approx(prc(recall, alarms, other), abs=1e-6)

@@ -213,3 +213,13 @@ def test_intrusion_groups_cover_every_known_attack():
     assert len(attacks) == len(set(attacks)) == 40
     frame = pd.DataFrame({"label": ["smurf.", "normal", "rootkit"]})
     assert data.SETS["intrusion"].prepare(frame)["attack"].tolist() == ["dos", "normal", "u2r"]
+
+
+@pytest.mark.data
+@pytest.mark.skipif(not HAVE_DATA, reason="the data sets are not here")
+@pytest.mark.parametrize("name", ["adult", "credit"])
+def test_the_stated_shares_of_positives_are_those_of_the_rows(name):
+    for protocol, stated in zip(("honest", "paper"), paper.SHARES[name], strict=True):
+        rows = protocols.split(data.SETS[name], protocol, 1)
+        _, counts = np.unique(np.array(rows.test[rows.schema.label]).astype(str), return_counts=True)
+        assert counts.min() / counts.sum() == pytest.approx(stated, rel=0.001 if protocol == "honest" else 0.15)
