@@ -18,6 +18,7 @@ DEFAULT_ROWS = 10_000  # assumed when nobody says how many rows to expect
 PAPER_DIM = 2_000
 SHARE_HISTOGRAMS = 0.20  # of μ², for the fine histograms
 SHARES = (0.45, 0.30, 0.25)  # of the rest: label × column (more where few pairs are measured), pairs, label × pairs
+COARSE_SINGLE = 0.60  # label × column where noise leaves no more than the least number of bins: pairs show little there
 MOST_CELLS = 8e6  # classes × positions²: above it no pairs are measured
 MOST_CLASSES = 16  # a label with more classes is modelled as a column among the others
 NO_HISTOGRAM = 8  # cells up to which a column is a table of its own anyway
@@ -87,13 +88,13 @@ def _default(schema: Schema, rows: int, noise: float, balanced: bool, unit: Unit
         return _wide(rows, noise, features, cells, by_label)
     every = len(pairs) == len(features) * (len(features) - 1) // 2 > 0
     single = SHARES[0] if every else max(SHARES[0], len(features) / (len(features) + len(pairs)))
-    pair, label_pair = (s * (1 - single) / (SHARES[1] + SHARES[2]) for s in SHARES[1:])
-    if not by_label:
-        pair, label_pair = pair + label_pair, 0.0
+    pair, label_pair = _shares_of_pairs(single, by_label)
     if pairs:
         bins = _bins(rows, noise_tables, len(pairs), pair, label_pair, classes)
     else:
         bins = _limited(rows / (classes * BIN_NOISE * noise_tables * math.sqrt(len(features))))
+    if bins == BINS[0] and single < COARSE_SINGLE:
+        single, (pair, label_pair) = COARSE_SINGLE, _shares_of_pairs(COARSE_SINGLE, by_label)
     tables = Tables(
         bins=bins,
         parts=PARTS,
@@ -107,6 +108,12 @@ def _default(schema: Schema, rows: int, noise: float, balanced: bool, unit: Unit
         Stage("discover", SHARE_HISTOGRAMS, Histograms(cells=cells, columns=drawn)),
         Stage("tables", 1 - SHARE_HISTOGRAMS, tables),
     )
+
+
+def _shares_of_pairs(single: float, by_label: bool) -> tuple[float, float]:
+    """Pairs and label × pairs share what label × column leaves."""
+    pair, label_pair = (s * (1 - single) / (SHARES[1] + SHARES[2]) for s in SHARES[1:])
+    return (pair, label_pair) if by_label else (pair + label_pair, 0.0)
 
 
 def _adaptive(schema: Schema, rows: int, noise: float, balanced: bool, unit: Unit, seed: int) -> tuple[Stage, ...]:

@@ -210,7 +210,7 @@ def _shrunk(noisy: Tensor, tau: float) -> Tensor:
 
     Those of the noise alone reach 2τ√k; a larger one is what remains in the plane of its vector (Gavish and Donoho).
 
-    >>> _shrunk(torch.diag(torch.tensor([10.0, 1.0])), 1.0).diagonal().round(decimals=2).tolist()
+    >>> [round(v, 2) for v in _shrunk(torch.diag(torch.tensor([10.0, 1.0])), 1.0).diagonal().tolist()]
     [9.59, 0.0]
     """
     edge = 2 * tau * math.sqrt(len(noisy))

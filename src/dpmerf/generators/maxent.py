@@ -33,6 +33,7 @@ RATE, LAST_RATE = 0.2, 0.05
 AVERAGED = 0.25  # the last part of the steps, whose parameters are averaged
 MOST_PRIOR = 4.0  # largest prior variance of a log-interaction
 RIDGE = 0.3  # of the ridge that a normal prior would ask for: interactions have heavy tails
+COARSE = 4  # bins: where noise leaves no more, interactions hardly show, and the ridge is full
 BURN, BURN_GIVEN = 10, 30  # Gibbs sweeps before rows are taken
 PASSES = 3  # that even out the sampling noise of the rows drawn together
 DRAWN = 16_384  # chains moved at a time when drawing
@@ -139,19 +140,20 @@ class MaxEnt(Generator):
         C = len(t.classes)
         h = (t.singles / t.classes[:, None]).clamp_min(1e-7).log()
         walkers = Chains.independent(t.layout, h, _chains(C, t.layout.positions), rng)
-        fitted, history = _descend(t, h, walkers, steps, rng, bars)
+        weight = 1.0 if release.plan.tables.bins <= COARSE else RIDGE
+        fitted, history = _descend(t, weight, h, walkers, steps, rng, bars)
         return MaxEnt(release, fitted, fine_shares(release, _binning(release), noisy, t)), history
 
 
 def _descend(
-    t: Targets, h: Tensor, walkers: Chains, steps: int, rng: torch.Generator, bars: Bars
+    t: Targets, weight: float, h: Tensor, walkers: Chains, steps: int, rng: torch.Generator, bars: Bars
 ) -> tuple[Fitted, History]:
     C, P = t.singles.shape
     history = History(floor=1.0)  # the loss is in units of the noise variance
     size = t.classes[:, None, None]
     mean_h, mean_J, moments = h, torch.zeros(C, P, P), torch.zeros(C, P, P)
     if bool(t.measured.any()):
-        ridge = _ridges(t)
+        ridge = _ridges(t, weight)
         shared, own, J = torch.zeros(P, P), torch.zeros(C, P, P), torch.zeros(C, P, P)
         averaged = 0
         with bars.task("training", total=steps, counted="steps") as advance:
@@ -210,21 +212,21 @@ class _Ridges:
     own_scale: Tensor | None
 
 
-def _ridges(t: Targets) -> _Ridges:
+def _ridges(t: Targets, weight: float) -> _Ridges:
     """Empirical Bayes: a table whose departure from independence is no larger than its noise is held near it."""
     expected = t.singles[:, :, None] * t.singles[:, None, :] / t.classes[:, None, None]  # independent within a class
     total = expected.sum(0)
     departure = t.pairs - total
     prior = _prior(t, departure, total, t.pair_variance)
     scale = torch.maximum(total, t.pairs - t.pair_variance.sqrt()).clamp_min(1.0)
-    shared = RIDGE * t.pair_variance / (prior * scale)
+    shared = weight * t.pair_variance / (prior * scale)
     if t.label_pairs is None or t.label_pair_variance is None:
         return _Ridges(shared, scale, None, None)
     explained = (1 + departure / total.clamp_min(1.0) * (scale / (scale + shared))).clamp(0, 50)
     rest = t.label_pairs - expected * explained
     own_prior = torch.stack([_prior(t, rest[c], expected[c], t.label_pair_variance) for c in range(len(t.classes))])
     own_scale = torch.maximum(expected, t.label_pairs - t.label_pair_variance.sqrt()).clamp_min(1.0)
-    return _Ridges(shared, scale, RIDGE * t.label_pair_variance / (own_prior * own_scale), own_scale)
+    return _Ridges(shared, scale, weight * t.label_pair_variance / (own_prior * own_scale), own_scale)
 
 
 def _prior(t: Targets, departure: Tensor, expected: Tensor, variance: Tensor) -> Tensor:
