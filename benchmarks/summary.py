@@ -22,7 +22,16 @@ def headline(store: Store) -> str:
     return table(header, rows)
 
 
-PEERS = {"real": "real rows", "default": "**dpmerf**", "aim": "AIM", "mst": "MST", "privbayes": "PrivBayes"}
+PEERS = {
+    "real": "real rows",
+    "default": "**dpmerf**",
+    "add-remove": "**dpmerf**, their unit",
+    "aim": "AIM",
+    "mbi-aim": "AIM (mbi)",
+    "mst": "MST",
+    "mbi-mst": "MST (mbi)",
+    "privbayes": "PrivBayes",
+}
 
 
 def peers(store: Store) -> str:
