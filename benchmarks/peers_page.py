@@ -83,9 +83,10 @@ def _figure(store: Store, found: Cells) -> str:
     with figures.figure(store, "peers/adult.svg", width=6, height=3.6) as (place, axes):
         for method, x, y in points:
             axes.plot(x, y, "o", color=figures.STRONG if method == "default" else figures.MUTED)
-            axes.annotate(
-                "dpmerf" if method == "default" else method, (x, y), xytext=(6, 3), textcoords="offset points"
-            )
+            crowded = any(0 < b - y < 0.035 and 0.4 < a / x < 2.5 for _, a, b in points)  # a point just above
+            offset = (6, -11) if crowded else (6, 3)
+            name = "dpmerf" if method == "default" else method
+            axes.annotate(name, (x, y), xytext=offset, textcoords="offset points")
         real = found["adult", "1"].get("real")
         if real and "utility" in real[0]:
             axes.axhline(real[0]["utility"]["mean"]["roc_auc"], color="black", lw=0.8, ls=":")
