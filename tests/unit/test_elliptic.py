@@ -1,5 +1,6 @@
 """Wide tables: scores, directions and the elliptic generator."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -96,6 +97,22 @@ def test_a_model_is_stored_and_read_back(model: Model, tmp_path: Path) -> None:
     broken = type(state)(state.settings, {**state.tensors, "own": state.tensors["own"][:, 1:]})
     with pytest.raises(ArtefactError, match="do not fit"):
         Elliptic.from_state(model.release, broken)
+
+
+def test_few_rows_and_constant_columns_come_through() -> None:
+    """Noise is all there is: rows are legal and nothing fails."""
+    few = waves(12)
+    few = few.set_column(1, "s0", pa.array([2.0] * 12))
+    made = train(measure(few, make_plan(SCHEMA, 0.1, 1e-5, rows=12))).sample(300)
+    assert made.num_rows == 300 and bool((np.abs(matrix(made)) <= 5).all())
+    assert set(made["y"].to_pylist()) <= {"a", "b"}
+
+
+def test_a_release_with_damaged_scores_is_refused(model: Model) -> None:
+    for damage in ({"s0": [1.0]}, {"s0": [float("nan")] * 29}):
+        masses = {**(model.release.binning_json or {})["mass"], **damage}
+        with pytest.raises(ArtefactError, match="damaged"):
+            train(replace(model.release, binning_json={"mass": masses}))
 
 
 def test_other_units_labels_and_gaps() -> None:

@@ -296,9 +296,15 @@ def _recipe(release: Release) -> Directions:
 
 
 def _scores(release: Release) -> Scores:
-    if release.scores is None:
+    scores = release.scores
+    if scores is None:
         raise TrainError("the release has no scores: it was not made for this generator")
-    return release.scores
+    sizes = {name: scores.grid.variables[name].size for name in _recipe(release).columns(release.codec)}
+    if {name: len(mass) for name, mass in scores.mass.items()} != sizes or not all(
+        bool((mass > 0).all() and mass.isfinite().all()) for mass in scores.mass.values()
+    ):
+        raise ArtefactError("the release's scores do not fit its columns: it is damaged")
+    return scores
 
 
 def _classes(release: Release) -> int:
