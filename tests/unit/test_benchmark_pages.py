@@ -75,7 +75,7 @@ def test_peers_page_shows_failures(tmp_path):
     store = Store(tmp_path)
     store.write("peers/adult/1/default/1", RESULT)
     store.write("peers/adult/1/mst/1", {"error": "PeerFailed: no such package"})
-    assert "| adult, ε = 1 | – | 0.800, 0.040 | – | fails | – |" in summary.peers(store)
+    assert "| adult, ε = 1 | – | 0.800, 0.040 | – | – | – | fails | – | – |" in summary.peers(store)
     page = peers_page.page(store)
     assert "**dpmerf default** | 0.800 | 0.700 | 0.010 | 0.040 | 0.080 | 10 | 300 | 1" in page
     assert "failed: PeerFailed: no such package" in page
