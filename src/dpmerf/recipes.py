@@ -79,9 +79,8 @@ class Tables(Recipe):
     share_label_pair: float = Field(ge=0, le=1)
 
     def columns(self, codec: Codec) -> tuple[str, ...]:
-        """The binned columns other than the label."""
-        label = codec.schema.label if self.by_label else None
-        return tuple(name for name in codec.schema.learned if name != label)
+        """The binned columns."""
+        return _features(codec, self.by_label)
 
     def families(self, codec: Codec, binning: Binning) -> tuple[FeatureMap, FeatureMap, FeatureMap]:
         """Singles, pairs and label pairs, weighted; a family without tables has no blocks."""
@@ -146,9 +145,8 @@ class Directions(Recipe):
     share_length: float = Field(gt=0, lt=1)
 
     def columns(self, codec: Codec) -> tuple[str, ...]:
-        """The scored columns: all but the label."""
-        label = codec.schema.label if self.by_label else None
-        return tuple(name for name in codec.schema.learned if name != label)
+        """The scored columns."""
+        return _features(codec, self.by_label)
 
     def products(self, codec: Codec) -> Products:
         return Products(len(self.columns(codec)), self.group)
@@ -264,6 +262,12 @@ AnyRecipe = Annotated[
 def _drawn(shape: tuple[int, int, int], block: ImageBlock, seed: int) -> FourierOf:
     """Drawn once per process: plans, releases and generators ask for the same map again and again."""
     return FourierOf.draw(Views(*shape), block.view, block.dim, block.scales, seed)
+
+
+def _features(codec: Codec, by_label: bool) -> tuple[str, ...]:
+    """The learned columns, without the label where rows are split by it."""
+    label = codec.schema.label if by_label else None
+    return tuple(name for name in codec.schema.learned if name != label)
 
 
 def _by(phi: FeatureMap, label: tuple[FeatureMap, ...]) -> FeatureMap:
