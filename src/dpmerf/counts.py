@@ -203,8 +203,8 @@ def least_explained(release: Release, count: int) -> list[tuple[str, str]]:
     sizes = torch.tensor(t.layout.sizes, dtype=torch.float64)
     energy = S.T @ (table.double() - expected).square().sum(0) @ S
     noise = variance.double() * sizes[:, None] * sizes * len(table)
-    excess = torch.where(t.measured > 0, energy - noise, -math.inf).triu(1)
-    excess[torch.tril(torch.ones_like(excess)) > 0] = -math.inf
-    order = torch.argsort(excess.flatten(), descending=True, stable=True)[:count].tolist()
+    excess = (energy - noise).flatten()
     q = len(sizes)
-    return [(t.layout.names[k // q], t.layout.names[k % q]) for k in order if excess.flatten()[k] > -math.inf]
+    known = torch.nonzero(t.measured.triu(1).flatten()).flatten()
+    order = known[torch.argsort(excess[known], descending=True, stable=True)][:count].tolist()
+    return [(t.layout.names[k // q], t.layout.names[k % q]) for k in order]

@@ -63,12 +63,6 @@ class Scores:
         return Scores(grid, {name: torch.tensor(mass, dtype=torch.float64) for name, mass in data["mass"].items()})
 
     @staticmethod
-    def flat(grid: FineGrid, columns: tuple[str, ...]) -> Scores:
-        """All cells alike: what a plan is priced with."""
-        sizes = {name: grid.variables[name].size for name in columns}
-        return Scores(grid, {name: torch.full((k,), 1 / k, dtype=torch.float64) for name, k in sizes.items()})
-
-    @staticmethod
     def estimate(grid: FineGrid, counts: dict[str, Tensor], sigma: float, rows: float) -> Scores:
         """From noisy histograms (noise of standard deviation sigma per cell): post-processing."""
         alike: dict[object, list[str]] = {}

@@ -74,6 +74,7 @@ def climb(phi: FeatureMap, view: View, batch: Batch, steps: int = 40) -> Batch:
         return batch
     half = len(batch) // 2
     x = batch.numbers.clone()
+    low, high = min(0.0, float(x.min())), max(1.0, float(x.max()))  # numbers lie in [0, 1], scores on both sides of 0
     for _ in range(steps):
         leaf = x.clone().requires_grad_(True)
         values = torch.cat([b.weight * b.dense(leaf) for b in dense if b.dense is not None], dim=1)
@@ -83,7 +84,7 @@ def climb(phi: FeatureMap, view: View, batch: Batch, steps: int = 40) -> Batch:
         apart.backward()
         assert leaf.grad is not None
         step = leaf.grad / (leaf.grad.norm(dim=1, keepdim=True) + 1e-12)
-        x = (x + 0.05 * step).clamp(0, 1)
+        x = (x + 0.05 * step).clamp(low, high)
     return Batch(x, batch.codes)
 
 

@@ -65,10 +65,10 @@ def measure(
             sums = {**sums, stage.name: noise.add(exact, price.sigma, advance)}
         if isinstance(stage.recipe, Histograms):
             binning = _digested(Release(plan, sums, count, noise.name, None), stage)
-        for later in (s.recipe for s in plan.stages if isinstance(stage.recipe, Tables)):
-            if isinstance(later, Sharper):
-                known = Release(plan, sums, count, noise.name, binning)
-                binning = {**(binning or {}), "chosen": least_explained(known, later.count)}
+        again = next((s.recipe for s in plan.stages if isinstance(s.recipe, Sharper)), None)
+        if isinstance(stage.recipe, Tables) and again is not None:
+            known = Release(plan, sums, count, noise.name, binning)
+            binning = {**(binning or {}), "chosen": least_explained(known, again.count)}
     return Release(plan, sums, count, noise.name, binning)
 
 
