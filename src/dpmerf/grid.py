@@ -48,14 +48,19 @@ class Fine:
         """How many levels each cell holds."""
         return np.diff(self.edges)
 
-    def index(self, units: Tensor, parts: int = 1) -> Tensor:
-        """(n,) numbers in [0, 1] -> (n,) cells; with `parts`, which of as many equal parts of all cells."""
+    def parts(self, most: int) -> np.ndarray:
+        """Into how many parts each cell is divided: at most so many, and no more than it has levels."""
+        return np.minimum(self.widths, most)
+
+    def index(self, units: Tensor, most: int = 1) -> Tensor:
+        """(n,) numbers in [0, 1] -> (n,) cells; with `most`, which of the parts of all cells."""
         level = np.rint((self.axis.value(units.numpy()) - self.axis.low) / self.step)
         cell = np.clip(np.searchsorted(self.edges, level, side="right") - 1, 0, self.size - 1)
-        if parts == 1:
+        if most == 1:
             return torch.from_numpy(cell)
-        part = (level.astype(np.int64) - self.edges[cell]) * parts // self.widths[cell]
-        return torch.from_numpy(cell * parts + np.clip(part, 0, parts - 1))
+        parts = self.parts(most)
+        part = (level.astype(np.int64) - self.edges[cell]) * parts[cell] // self.widths[cell]
+        return torch.from_numpy((parts.cumsum() - parts)[cell] + np.clip(part, 0, parts[cell] - 1))
 
     def lived(self, counts: Tensor, sigma: float, rows: float) -> slice:
         """The cells in which rows live, by noisy counts of all cells; those after the last, of null, are no place."""
@@ -101,16 +106,16 @@ class FineGrid:
             found[name] = Variable(f"{name}#fine", size)
         return found
 
-    def encode(self, batch: Batch, parts: int = 1) -> dict[str, Tensor]:
-        """Column -> (n,) fine cells; of numbers, which of so many parts of all cells (null comes after them)."""
+    def encode(self, batch: Batch, most: int = 1) -> dict[str, Tensor]:
+        """Column -> (n,) fine cells; of numbers, which of the (at most so many) parts of all cells; null comes last."""
         codes = {}
         for name, column in self.codec.schema.learned.items():
             if not isinstance(column, Numeric):
                 codes[name] = batch.codes[name]
                 continue
             fine = self.numeric[name]
-            code = fine.index(batch.numbers[:, self.codec.numeric.index(name)], parts)
-            null = fine.size * parts
+            code = fine.index(batch.numbers[:, self.codec.numeric.index(name)], most)
+            null = int(fine.parts(most).sum())
             codes[name] = torch.where(batch.codes[null_name(name)] == 1, null, code) if column.nullable else code
         return codes
 

@@ -29,9 +29,9 @@ SHARE_SHARPER = 0.3  # of μ², for the second look of the adaptive preset
 SHARPER_PAIRS = 8  # one in so many pairs gets it
 WIDE = 64  # columns from which, if not all pairs can be paid for, means and covariances are measured in their place
 WIDE_CELLS = (16, 64)  # least and most fine cells of such a column
-WIDE_HISTOGRAMS = 0.4  # of μ², for their histograms
-GROUP_NOISE = 2.0  # times a group's variance: the largest eigenvalue that noise alone may give groups' covariance
-WIDE_SHARES = (0.35, 0.60, 0.05)  # means, products, lengths
+WIDE_HISTOGRAMS = 0.3  # of μ², for their histograms
+GROUP_NOISE = 20.0  # times a group's variance: the largest eigenvalue that noise alone may give groups' covariance
+WIDE_SHARES = (0.5, 0.4, 0.1)  # means, products, lengths
 BIN_NOISE = 6.0  # an average cell of a pair table holds at least this many times its noise
 
 

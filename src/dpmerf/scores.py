@@ -17,8 +17,9 @@ from dpmerf.codec import Batch
 from dpmerf.grid import FineGrid, to_simplex
 
 STEP = 2.0**-10  # scores lie on this grid: sums of their squares are exact in float64, in whatever order
-PARTS = 16  # of a cell, each with a score of its own
+PARTS = 16  # of a cell, at most, each with a score of its own: a single value has one
 LEAST = 1e-4  # of all rows: the least mass of a cell
+MOST_TILT, HALVINGS = 4.0, 40  # of a histogram whose scores have another mean than they should
 LENGTHS = (0.2, 0.28, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.4, 1.7)  # of a row, ÷ √columns: where bins part
 
 
@@ -27,7 +28,8 @@ class Scores:
     """The mass of each column's fine cells, null the last of them, and the mean normal score of a row in each place.
 
     A place that holds the shares a … b of all rows has the score (φ(Φ⁻¹(a)) − φ(Φ⁻¹(b))) / (b − a). Cells of numbers
-    have PARTS places, each with the same share of the cell's mass. Scores are looked up: no library's last bit matters.
+    have up to PARTS places, each with the same share of the cell's mass. Scores are looked up: no library's
+    last bit matters.
     """
 
     def __init__(self, grid: FineGrid, mass: dict[str, Tensor]) -> None:
@@ -44,7 +46,8 @@ class Scores:
         mass, fine = self.mass[name], self.grid.numeric.get(name)
         if fine is None:
             return mass
-        return torch.cat([mass[: fine.size].repeat_interleave(PARTS) / PARTS, mass[fine.size :]])
+        parts = torch.from_numpy(fine.parts(PARTS))
+        return torch.cat([(mass[: fine.size] / parts).repeat_interleave(parts), mass[fine.size :]])
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -54,6 +57,27 @@ class Scores:
         """(n, columns) float64."""
         places = self.grid.encode(batch, PARTS)
         return torch.stack([self.of_place[name][places[name]] for name in self.mass], dim=1)
+
+    def moved(self, means: Tensor) -> Scores:
+        """(q,) the mean scores that rows were found to have -> the masses nearest to these with such means.
+
+        What a noisy histogram has in the wrong place shows in the mean of its scores, which should be 0.
+        """
+        width = max(len(mass) for mass in self.mass.values())
+        score = torch.stack([_padded(self._of_cell(name), width, 0.0) for name in self.mass])
+        mass = torch.stack([_padded(mass, width, 0.0) for mass in self.mass.values()])
+        found = tilted(mass, score, means)
+        return Scores(self.grid, {name: found[j, : len(m)] for j, (name, m) in enumerate(self.mass.items())})
+
+    def _of_cell(self, name: str) -> Tensor:
+        """(cells,) mean scores."""
+        score, fine = self.of_place[name], self.grid.numeric.get(name)
+        if fine is None:
+            return score
+        parts = torch.from_numpy(fine.parts(PARTS))
+        cell = torch.arange(fine.size).repeat_interleave(parts)
+        summed = torch.zeros(fine.size, dtype=score.dtype).index_add(0, cell, score[: len(cell)])
+        return torch.cat([summed / parts, score[len(cell) :]])
 
     def to_json(self) -> dict[str, Any]:
         return {"mass": {name: mass.tolist() for name, mass in self.mass.items()}}
@@ -99,10 +123,32 @@ def pooled(counts: Tensor, sigma: float) -> Tensor:
     return mean + (left * kept) @ right
 
 
+def tilted(mass: Tensor, score: Tensor, means: Tensor) -> Tensor:
+    """(q, k) distributions -> those nearest to them, mass · e^(θ·score), whose mean scores are `means`.
+
+    θ is found by halving, and kept within ±MOST_TILT where no distribution has such a mean.
+
+    >>> tilted(torch.tensor([[0.5, 0.5]]), torch.tensor([[-1.0, 1.0]]), torch.tensor([0.6])).round(decimals=3).tolist()
+    [[0.20000000298023224, 0.800000011920929]]
+    """
+    low = torch.full((len(mass), 1), -MOST_TILT, dtype=mass.dtype)
+    high = -low
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        found = torch.softmax(mass.log() + middle * score, dim=1)
+        below = (found * score).sum(1, keepdim=True) < means[:, None]
+        low, high = torch.where(below, middle, low), torch.where(below, high, middle)
+    return found
+
+
 def lengths(scores: Tensor) -> Tensor:
     """(n, q) -> (n,) in which bin a row's length lies. Squares and their sums are exact: no order of adding matters."""
     edges = torch.tensor([round(scores.shape[1] * x * x / STEP**2) * STEP**2 for x in LENGTHS], dtype=torch.float64)
     return torch.searchsorted(edges, scores.square().sum(dim=1), right=True)
+
+
+def _padded(v: Tensor, width: int, value: float) -> Tensor:
+    return torch.nn.functional.pad(v, (0, width - len(v)), value=value)
 
 
 def _normal_scores(mass: Tensor) -> Tensor:

@@ -10,11 +10,12 @@ import torch
 
 import dpmerf
 from dpmerf.budget import Unit
-from dpmerf.codec import Codec
+from dpmerf.codec import Axis, Codec
 from dpmerf.errors import ArtefactError
 from dpmerf.features.directions import Direction, Products
-from dpmerf.generators.elliptic import Elliptic, _shrunk
-from dpmerf.grid import FineGrid
+from dpmerf.generators.elliptic import Elliptic
+from dpmerf.generators.shrinkage import along, spikes, stationary, toward_zero
+from dpmerf.grid import Fine, FineGrid
 from dpmerf.model import Model
 from dpmerf.plan import Plan
 from dpmerf.presets import make_plan
@@ -157,7 +158,8 @@ def test_scores_are_normal_and_lie_on_a_grid() -> None:
     again = Scores.from_json(grid, scores.to_json())
     assert torch.equal(again(batch), z)
     places = grid.encode(batch, PARTS)
-    assert torch.equal(torch.div(places["s0"], PARTS, rounding_mode="floor"), cells["s0"])
+    first = torch.from_numpy(grid.numeric["s0"].parts(PARTS).cumsum())
+    assert torch.equal(torch.searchsorted(first, places["s0"], right=True), cells["s0"])
     found = lengths(z)
     assert int(found.min()) >= 0 and int(found.max()) <= len(LENGTHS)
     exact = (z.square().sum(1) / Q).sqrt()
@@ -177,7 +179,74 @@ def test_products_are_the_second_moments_of_group_means() -> None:
 def test_eigenvalues_of_noise_alone_vanish() -> None:
     noise = torch.randn(200, 200, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     noise = (noise + noise.T) / 2**0.5
-    assert float(_shrunk(noise, 1.02).abs().max()) < 1.0
+    assert float(spikes(noise, 1.02).abs().max()) < 1.0
     direction = torch.ones(200, dtype=torch.float64) / 200**0.5
-    found = _shrunk(noise + 100 * torch.outer(direction, direction), 1.0)
+    found = spikes(noise + 100 * torch.outer(direction, direction), 1.0)
     assert abs(float(direction @ found @ direction) - 100) < 10
+
+
+def test_what_depends_on_distance_shows_where_no_entry_does() -> None:
+    """Noise twice as large as any covariance: its diagonals' means still tell which distances go together."""
+    k = 150
+    lag = (torch.arange(k)[:, None] - torch.arange(k)).abs()
+    true = torch.where(lag == 0, 1.0, torch.where(lag % 32 == 0, 0.9, 0.8**lag)).double()
+    noise = torch.randn(k, k, generator=torch.Generator().manual_seed(1), dtype=torch.float64).triu()
+    noise = 2 * (noise + noise.triu(1).T)
+    found = stationary(true + noise, 2.0)
+    weight = 1 - lag / k  # distant columns count less
+    assert float((found - true * weight).abs()[lag > 0].mean()) < 0.1
+    assert float(found[0, 1]) > 0.5 and float(found[0, 32]) > 0.1
+    alone = stationary(noise, 2.0)[lag > 0]
+    assert float((alone != 0).double().mean()) < 0.15  # what noise alone shows is mostly nothing
+
+
+def test_means_are_kept_where_rows_vary_and_dropped_elsewhere() -> None:
+    rng = torch.Generator().manual_seed(0)
+    variances = torch.cat([torch.full((5,), 50.0), torch.full((300,), 0.5)]).double()
+    true = torch.randn(305, generator=rng, dtype=torch.float64) * (0.3 * variances).sqrt()
+    noisy = true + torch.randn(305, generator=rng, dtype=torch.float64)
+    found, plain = along(noisy, variances, 1.0), toward_zero(noisy, 305, 1.0)
+    assert float((found - true).square().sum()) < 0.5 * float((plain - true).square().sum())
+    assert not bool(along(torch.zeros(3).double(), torch.ones(3).double(), 1.0).any())
+    assert not bool(toward_zero(torch.full((4,), 0.1), 4, 1.0).any())
+
+
+def test_a_single_value_has_one_place_and_its_mean_score() -> None:
+    """A heavy value at a bound is scored at the middle of its ranks, not at their lower end."""
+    fine = Fine(Axis(0.0, 1.0, None), 16)
+    parts = fine.parts(PARTS)
+    assert parts[0] == 1 and parts.max() == PARTS
+    units = torch.tensor([0.0, 0.3, 1.0], dtype=torch.float64)
+    assert fine.index(units, PARTS).tolist()[::2] == [0, parts.sum() - 1]
+    schema = Schema.parse('[columns.x]\nkind = "number"\nmin = 0\nmax = 1\n')
+    grid = FineGrid(Codec(schema), 16)
+    mass = torch.full((grid.variables["x"].size,), 1e-4, dtype=torch.float64)
+    mass[0] = 1.0
+    scores = Scores(grid, {"x": mass / mass.sum()})
+    batch = Codec(schema).encode(pa.table({"x": [0.0]}))
+    assert abs(float(scores(batch))) < 0.05
+
+
+def test_histograms_are_moved_to_where_the_mean_scores_lie() -> None:
+    """A histogram that noise shifted comes back nearer to the truth once the mean of its scores is known."""
+    codec = Codec(SCHEMA)
+    grid = FineGrid(codec, 16)
+    offset = np.random.default_rng(1).normal(size=Q)  # every column lies elsewhere: pooling alone does not find it
+    table = waves()
+    shifted = {f"s{j}": np.clip(table[f"s{j}"].to_numpy() + offset[j], -5, 5) for j in range(Q)}
+    batch = codec.encode(pa.table({"y": table["y"], **shifted}))
+    cells = grid.encode(batch)
+    sizes = {name: grid.variables[name].size for name in cells if name != "y"}
+    true = {name: torch.bincount(cells[name], minlength=k).double() for name, k in sizes.items()}
+    rng = torch.Generator().manual_seed(0)
+    noisy = {name: v + 400 * torch.randn(len(v), generator=rng, dtype=torch.float64) for name, v in true.items()}
+    scores = Scores.estimate(grid, noisy, 400.0, N)
+    moved = scores.moved(scores(batch).mean(0))
+
+    def error(found: Scores) -> float:
+        return float(np.mean([(found.mass[n] - true[n] / N).abs().sum() / 2 for n in true]))
+
+    assert error(moved) < 0.92 * error(scores)
+    assert all(abs(float(m.sum()) - 1) < 1e-9 for m in moved.mass.values())
+    still = scores.moved(torch.zeros(Q, dtype=torch.float64))
+    assert all(torch.allclose(still.mass[n], m, atol=1e-2) for n, m in scores.mass.items())

@@ -19,6 +19,7 @@ from dpmerf.errors import ArtefactError, TrainError
 from dpmerf.features.directions import Products
 from dpmerf.generators.base import Generator, Given, History, State, apportion, overwrite
 from dpmerf.generators.consistent import positive_parts
+from dpmerf.generators.shrinkage import along, positive_definite, spikes, stationary, toward_zero
 from dpmerf.progress import SILENT, Bars
 from dpmerf.recipes import Directions
 from dpmerf.release import Measurement, Release
@@ -53,7 +54,8 @@ class Elliptic(Generator):
 
     def __init__(self, release: Release, fitted: Fitted) -> None:
         self._release, self._fitted = release, fitted
-        self._recipe, self._scores = _recipe(release), _scores(release)
+        self._recipe = _recipe(release)
+        self._scores = _scores(release).moved(_mean_scores(release))
         self._products = self._recipe.products(release.codec)
 
     @property
@@ -140,45 +142,90 @@ class Elliptic(Generator):
 
 def _estimate(release: Release) -> tuple[Fitted, float]:
     """Everything but the quantiles, and the misfit of the products in units of their noise."""
-    recipe = _recipe(release)
-    products = recipe.products(release.codec)
-    stage = next(s for s in release.plan.stages if s.recipe == recipe)
-    mean, product, length, *count = release.measurements(stage)
+    products = _recipe(release).products(release.codec)
+    mean, product, length, *count = _measured(release)
     C, q, K = _classes(release), products.columns, products.groups
     lengths_noise = torch.full((len(LENGTHS) + 1,), length.sigma**2, dtype=torch.float64)
     sizes = _class_sizes(release, length.values.view(C, -1).sum(1), len(lengths_noise) * length.sigma**2, count)
+    rows, part = float(sizes.sum()), sizes / sizes.sum()
     sums = mean.values.view(C, q) * math.sqrt(q)  # of vectors of length √q: scores have variance 1
-    rows = float(sizes.sum())
     overall = sums.sum(0) / rows
-    noise = mean.sigma * math.sqrt(q) / sizes  # of a class mean
-    means = [_toward_zero(products, sums[c] / sizes[c] - overall, float(noise[c])) for c in range(C)]
-    middles = products.parts(overall + torch.stack(means))  # (C, K)
-    seconds = products.matrix(product.values.view(C, -1)) * q / sizes[:, None, None]
-    apart = seconds - middles[:, :, None] * middles[:, None, :] - torch.eye(K)  # (C, K, K) covariances, less 1
-    tau = product.sigma * q / math.sqrt(2) / sizes  # noise of an entry off the diagonal
-    whole = torch.einsum("c,ckl->kl", sizes / rows, apart)
-    shared_tau = product.sigma * q / math.sqrt(2) * math.sqrt(C) / rows
-    shared = _shrunk(whole, shared_tau)
-    misfit = float((whole - shared).square().sum()) / (K * (K + 1) * shared_tau**2)
-    between = torch.einsum("c,cq->q", sizes / rows, torch.stack(means).square())
+    centre = products.parts(overall[None])[0]
+    seconds = products.matrix(product.values.view(C, -1)) * q  # (C, K, K)
+    tau = product.sigma * q / math.sqrt(2)  # noise of a sum off the diagonal
+
+    # all rows: what depends on distance alone, and the few axes that stand out of the noise beside it
+    total = seconds.sum(0) / rows - torch.outer(centre, centre)
+    smooth = stationary(total, tau * math.sqrt(C) / rows)
+    visible = spikes(total - smooth, tau * math.sqrt(C) / rows)
+    variances, axes = positive_definite(smooth + visible, LEAST_OWN)
+    whole = (axes * variances) @ axes.T
+    misfit = float((total - whole).square().sum()) / (K * (K + 1) * C * (tau / rows) ** 2)
+    leading = axes[:, K - max(1, int((torch.linalg.eigvalsh(visible) > 1e-9).sum())) :]
+
+    # classes: how far their means lie apart, and how their covariances differ in distance and along the leading axes
+    noise = mean.sigma * math.sqrt(q) / sizes * (1 - part).sqrt()
+    means = torch.zeros_like(sums)
+    for c in range(C if C > 1 else 0):
+        means[c] = _mean(products, sums[c] / sizes[c] - overall, variances, axes, float(noise[c]))
+    middles = products.parts(means)  # (C, K)
+    between = torch.einsum("c,cq->q", part, means.square())
+    inside = whole - torch.einsum("c,ck,cl->kl", part, middles, middles)
+    own_level = _own_level(products, inside)
     factors, own, bins = [], [], []
     for c in range(C):
-        special = _shrunk(apart[c] - shared, float(tau[c])) if C > 1 else torch.zeros_like(shared)
-        values, vectors = torch.linalg.eigh(shared + special)
-        factor = vectors * values.clamp_min(0).sqrt()
+        covariance = inside
+        if C > 1:
+            apart = seconds[c] / sizes[c] - torch.outer(centre + middles[c], centre + middles[c]) - inside
+            apart_tau = float(tau / sizes[c] * (1 - part[c]).sqrt())
+            distance = stationary(apart, apart_tau)
+            along_axes = spikes(leading.T @ (apart - distance) @ leading, apart_tau)
+            covariance = inside + distance + leading @ along_axes @ leading.T
+        values, vectors = positive_definite(covariance, own_level)
+        factor = vectors * (values - own_level).sqrt()
         taken = (factor.square().sum(1) / products.sizes).repeat_interleave(products.sizes)
         factors.append(factor)
         own.append((1 - between - taken).clamp_min(LEAST_OWN).sqrt())
         bins.append(positive_parts(length.values.view(C, -1)[c], lengths_noise, float(sizes[c])))
     fitted = Fitted(
         shares=sizes / sizes.sum(),
-        means=torch.stack(means).float(),
+        means=means.float(),
         factors=torch.stack(factors).float(),
         own=torch.stack(own).float(),
         lengths=torch.stack(bins).float(),
         quantiles=torch.zeros(q, QUANTILES),
     )
     return fitted, misfit
+
+
+def _mean_scores(release: Release) -> Tensor:
+    """(q,) of all rows: 0 but for the noise of the histograms, which is thus seen."""
+    mean, _, length, *_ = _measured(release)
+    C, rows = _classes(release), release.rows_estimate
+    found = mean.values.view(C, -1).sum(0)
+    found = found * math.sqrt(len(found)) / rows
+    middles = (_ends()[1:] + _ends()[:-1]).double() / 2
+    counts = length.values.view(C, -1).sum(0)
+    typical = float((positive_parts(counts, torch.full_like(counts, C * length.sigma**2), rows) * middles).sum() / rows)
+    return typical * toward_zero(found, len(found), mean.sigma * math.sqrt(C * len(found)) / rows)
+
+
+def _mean(products: Products, noisy: Tensor, variances: Tensor, axes: Tensor, sigma: float) -> Tensor:
+    """(q,) how far a class lies from the whole: groups along the covariance's axes, and what differs inside them."""
+    spread = products.sizes.double().sqrt()
+    parts = products.parts(noisy[None])[0]
+    kept = axes @ along(axes.T @ parts, variances, sigma)
+    beside = noisy - (parts / spread).repeat_interleave(products.sizes)
+    inside = toward_zero(beside, products.columns - products.groups, sigma)
+    return (kept / spread).repeat_interleave(products.sizes) + inside
+
+
+def _own_level(products: Products, inside: Tensor) -> float:
+    """The variance that columns have beside their group: what the sum over a group leaves of that of its columns."""
+    free = products.columns - products.groups
+    if free == 0:
+        return LEAST_OWN
+    return max(LEAST_OWN, (products.columns - float(inside.diagonal().sum())) / free)
 
 
 def _class_sizes(release: Release, summed: Tensor, variance: float, count: list[Measurement]) -> Tensor:
@@ -191,32 +238,6 @@ def _class_sizes(release: Release, summed: Tensor, variance: float, count: list[
     for m in count:
         weighted, precision = weighted + m.values.flatten() / m.sigma**2, precision + 1 / m.sigma**2
     return positive_parts(weighted / precision, torch.full((C,), 1 / precision, dtype=torch.float64), rows)
-
-
-def _toward_zero(products: Products, v: Tensor, sigma: float) -> Tensor:
-    """James and Stein, once for the means of groups and once for what differs inside them."""
-    parts = products.parts(v[None])[0]
-    lifted = (parts / products.sizes.double().sqrt()).repeat_interleave(products.sizes)
-    found = torch.zeros_like(v)
-    for piece, freedom in ((lifted, products.groups), (v - lifted, products.columns - products.groups)):
-        energy = float(piece.square().sum())
-        if freedom and energy > freedom * sigma**2:
-            found = found + piece * (1 - freedom * sigma**2 / energy)
-    return found
-
-
-def _shrunk(noisy: Tensor, tau: float) -> Tensor:
-    """A symmetric matrix without what noise of standard deviation tau off the diagonal puts into its eigenvalues.
-
-    Those of the noise alone reach 2τ√k; a larger one is what remains in the plane of its vector (Gavish and Donoho).
-
-    >>> [round(v, 2) for v in _shrunk(torch.diag(torch.tensor([10.0, 1.0])), 1.0).diagonal().tolist()]
-    [9.59, 0.0]
-    """
-    edge = 2 * tau * math.sqrt(len(noisy))
-    values, vectors = torch.linalg.eigh(noisy)
-    kept = values.sign() * (values.square() - edge**2).clamp_min(0).sqrt()
-    return (vectors * kept) @ vectors.T
 
 
 def _draw(f: Fitted, products: Products, classes: Tensor, rng: torch.Generator) -> Tensor:
@@ -293,6 +314,12 @@ def _recipe(release: Release) -> Directions:
     if recipe is None:
         raise TrainError("this generator needs a release of directions (the default preset, for wide tables)")
     return recipe
+
+
+def _measured(release: Release) -> tuple[Measurement, ...]:
+    """Means, products, lengths and, with a label, class counts."""
+    recipe = _recipe(release)
+    return tuple(release.measurements(next(s for s in release.plan.stages if s.recipe == recipe)))
 
 
 def _scores(release: Release) -> Scores:

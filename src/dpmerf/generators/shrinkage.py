@@ -1,0 +1,73 @@
+"""Shrinkage: means and covariances without what noise of a known size put into them. Closed forms, no rows."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+LAG_NOISE = 2.0  # standard deviations of noise at which the mean of a diagonal counts as nothing
+RATIOS = torch.cat([torch.zeros(1), torch.logspace(-5, 0.5, 45)]).double()  # variance of a mean to that of the rows
+
+
+def spikes(noisy: Tensor, tau: float) -> Tensor:
+    """A symmetric matrix without what noise of standard deviation tau off the diagonal puts into its eigenvalues.
+
+    Those of the noise alone reach 2τ√k; a larger one is what remains in the plane of its vector (Gavish and Donoho).
+
+    >>> [round(v, 2) for v in spikes(torch.diag(torch.tensor([10.0, 1.0])), 1.0).diagonal().tolist()]
+    [9.59, 0.0]
+    """
+    edge = 2 * tau * math.sqrt(len(noisy))
+    values, vectors = torch.linalg.eigh(noisy)
+    kept = values.sign() * (values.square() - edge**2).clamp_min(0).sqrt()
+    return (vectors * kept) @ vectors.T
+
+
+def stationary(noisy: Tensor, tau: float) -> Tensor:
+    """The part of a covariance that depends on the distance of two columns alone: its diagonals' means.
+
+    A mean of k entries has the noise τ/√k (that of the main one √2 more), far less than an entry, so what neighbours
+    have in common shows where no single entry does. Means within LAG_NOISE of it are nothing. Distant columns count
+    less, as in any autocovariance.
+
+    >>> stationary(torch.tensor([[2.0, 1.0], [1.0, 4.0]]), 0.0).tolist()
+    [[3.0, 0.5], [0.5, 3.0]]
+    """
+    k = len(noisy)
+    row, column = torch.meshgrid(torch.arange(k), torch.arange(k), indexing="ij")
+    lag = (row - column).abs()
+    entries = torch.bincount(lag.flatten(), minlength=k).to(noisy.dtype)  # (k,) each pair twice
+    means = torch.zeros(k, dtype=noisy.dtype).index_add(0, lag.flatten(), noisy.flatten()) / entries
+    noise = LAG_NOISE * tau / (entries / 2).sqrt()
+    kept = means * (1 - (noise / means.abs().clamp_min(1e-12)).square()).clamp_min(0)
+    kept = kept * (1 - torch.arange(k) / k)
+    kept[0] = means[0]
+    return kept[lag]
+
+
+def positive_definite(matrix: Tensor, least: float) -> tuple[Tensor, Tensor]:
+    """(k,) eigenvalues, none below `least`, and (k, k) their vectors; the largest come last."""
+    values, vectors = torch.linalg.eigh(matrix)
+    return values.clamp_min(least), vectors
+
+
+def along(noisy: Tensor, variances: Tensor, sigma: float) -> Tensor:
+    """(k,) the mean of a class in the axes of a covariance: classes differ most where rows do.
+
+    Its prior variance is that of the rows times the ratio that makes the noisy mean likeliest.
+
+    >>> along(torch.tensor([30.0, 1.0]).double(), torch.tensor([100.0, 0.01]).double(), 1.0).round().tolist()
+    [30.0, 0.0]
+    """
+    spread = RATIOS[:, None] * variances + sigma**2
+    likely = -(spread.log() + noisy.square() / spread).sum(1)
+    ratio = RATIOS[likely.argmax()]
+    return noisy * ratio * variances / (ratio * variances + sigma**2)
+
+
+def toward_zero(noisy: Tensor, freedom: int, sigma: float) -> Tensor:
+    """James and Stein: a vector of so many free entries, each with noise sigma, less what noise alone would be."""
+    energy, noise = float(noisy.square().sum()), freedom * sigma**2
+    return noisy * (1 - noise / energy) if energy > noise else torch.zeros_like(noisy)
