@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import torch
+from torch import Tensor
 
 from benchmarks import scoring
 from benchmarks.ablation import DELTA, EPSILON, Patch, patched
@@ -19,16 +21,31 @@ from benchmarks.registry import Experiment, Run
 from benchmarks.store import Store
 from dpmerf import presets, scores
 from dpmerf.evaluate.classifiers import table_classifiers
+from dpmerf.generators import elliptic
+from dpmerf.generators.shrinkage import toward_zero
 
 ON = ("isolet", "epileptic")
 TRAIN = 0.8  # of the training rows; the others judge
 MODELS = ("Logistic regression", "Gaussian naive Bayes", "Decision tree", "Random forest", "XGBoost")
+
+
+def _level(noisy: Tensor, tau: float) -> Tensor:
+    return torch.eye(len(noisy), dtype=noisy.dtype) * noisy.diagonal().mean()
+
+
+def _alike(noisy: Tensor, variances: Tensor, sigma: float) -> Tensor:
+    return toward_zero(noisy, len(noisy), sigma)
+
+
 VARIANTS: dict[str, tuple[Patch, ...]] = {
     "default": (),
     "tables of neighbouring pairs in its place": ((presets, "WIDE", 10**9),),
     "every histogram alone": ((scores, "pooled", lambda counts, sigma: counts),),
     "histograms: a fifth": ((presets, "WIDE_HISTOGRAMS", 0.2),),
-    "no groups: every column alone": ((presets, "GROUP_NOISE", 1e9),),
+    "histograms not moved": ((scores.Scores, "moved", lambda self, means: self),),
+    "no covariance by distance": ((elliptic, "stationary", _level),),
+    "means shrunk alike in all directions": ((elliptic, "along", _alike),),
+    "larger groups": ((presets, "GROUP_NOISE", 2.0),),
 }
 
 
