@@ -1,8 +1,8 @@
 """Elliptic: rows of normal scores as a length times a direction, class by class. For tables too wide for pair tables.
 
-A direction is a normal vector with the class's mean and covariance, brought to length 1; the covariance is a few common
-factors of groups of neighbouring columns, and noise of each column's own. Everything is read off the release in closed
-form: means and covariances are shrunk by exactly as much as noise of the known size inflates them.
+A direction is a normal vector with the class's mean and covariance, brought to length 1. The covariance is that of
+groups of neighbouring columns, which depends on their distance but for a few axes that stand out, and noise of each
+column's own. Everything is read off the release in closed form, shrunk by as much as noise of known size inflates it.
 """
 
 from __future__ import annotations
@@ -163,7 +163,7 @@ def _estimate(release: Release) -> tuple[Fitted, float]:
     misfit = float((total - whole).square().sum()) / (K * (K + 1) * C * (tau / rows) ** 2)
     leading = axes[:, K - max(1, int((torch.linalg.eigvalsh(visible) > 1e-9).sum())) :]
 
-    # classes: how far their means lie apart, and how their covariances differ in distance and along the leading axes
+    # classes: how far their means lie apart, and how their covariances differ
     noise = mean.sigma * math.sqrt(q) / sizes * (1 - part).sqrt()
     means = torch.zeros_like(sums)
     for c in range(C if C > 1 else 0):
@@ -176,11 +176,8 @@ def _estimate(release: Release) -> tuple[Fitted, float]:
     for c in range(C):
         covariance = inside
         if C > 1:
-            apart = seconds[c] / sizes[c] - torch.outer(centre + middles[c], centre + middles[c]) - inside
-            apart_tau = float(tau / sizes[c] * (1 - part[c]).sqrt())
-            distance = stationary(apart, apart_tau)
-            along_axes = spikes(leading.T @ (apart - distance) @ leading, apart_tau)
-            covariance = inside + distance + leading @ along_axes @ leading.T
+            second = seconds[c] / sizes[c] - torch.outer(centre + middles[c], centre + middles[c])
+            covariance = _of_class(second, inside, leading, float(tau / sizes[c] * (1 - part[c]).sqrt()))
         values, vectors = positive_definite(covariance, own_level)
         factor = vectors * (values - own_level).sqrt()
         taken = (factor.square().sum(1) / products.sizes).repeat_interleave(products.sizes)
@@ -218,6 +215,12 @@ def _mean(products: Products, noisy: Tensor, variances: Tensor, axes: Tensor, si
     beside = noisy - (parts / spread).repeat_interleave(products.sizes)
     inside = toward_zero(beside, products.columns - products.groups, sigma)
     return (kept / spread).repeat_interleave(products.sizes) + inside
+
+
+def _of_class(second: Tensor, inside: Tensor, leading: Tensor, tau: float) -> Tensor:
+    """(K, K) a class's covariance: that of all, and how it differs in distance and along the leading axes."""
+    shared = inside + stationary(second - inside, tau)
+    return shared + leading @ spikes(leading.T @ (second - shared) @ leading, tau) @ leading.T
 
 
 def _own_level(products: Products, inside: Tensor) -> float:
