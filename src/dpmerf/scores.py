@@ -18,6 +18,7 @@ from dpmerf.grid import FineGrid, to_simplex
 
 STEP = 2.0**-10  # scores lie on this grid: sums of their squares are exact in float64, in whatever order
 PARTS = 16  # of a cell, at most, each with a score of its own: a single value has one
+EMPTY = 2.0  # standard deviations of noise below which the mean of a cell over all columns shows no rows
 LEAST = 1e-4  # of all rows: the least mass of a cell
 MOST_TILT, HALVINGS = 4.0, 40  # of a histogram whose scores have another mean than they should
 LENGTHS = (0.2, 0.28, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.4, 1.7)  # of a row, ÷ √columns: where bins part
@@ -120,7 +121,8 @@ def pooled(counts: Tensor, sigma: float) -> Tensor:
     edge = sigma * (math.sqrt(m) + math.sqrt(k))
     square = (values.square() - sigma**2 * (m + k)).square() - 4 * m * k * sigma**4
     kept = torch.where(values > edge, square.clamp_min(0).sqrt() / values.clamp_min(1e-12), torch.zeros_like(values))
-    return mean + (left * kept) @ right
+    nobody = mean < EMPTY * sigma / math.sqrt(m)  # no column has rows there
+    return mean + torch.where(nobody, 0.0, (left * kept) @ right)
 
 
 def tilted(mass: Tensor, score: Tensor, means: Tensor) -> Tensor:

@@ -14,7 +14,7 @@ from dpmerf.codec import Axis, Codec
 from dpmerf.errors import ArtefactError
 from dpmerf.features.directions import Direction, Products
 from dpmerf.generators.elliptic import Elliptic
-from dpmerf.generators.shrinkage import along, spikes, stationary, toward_zero
+from dpmerf.generators.shrinkage import along, of_directions, positive_definite, spikes, stationary, toward_zero
 from dpmerf.grid import Fine, FineGrid
 from dpmerf.model import Model
 from dpmerf.plan import Plan
@@ -250,3 +250,29 @@ def test_histograms_are_moved_to_where_the_mean_scores_lie() -> None:
     assert all(abs(float(m.sum()) - 1) < 1e-9 for m in moved.mass.values())
     still = scores.moved(torch.zeros(Q, dtype=torch.float64))
     assert all(torch.allclose(still.mass[n], m, atol=1e-2) for n, m in scores.mass.items())
+
+
+def test_directions_of_what_is_drawn_vary_as_those_of_the_rows() -> None:
+    """A normal vector with the covariance of directions would have directions that vary less where most of it lies."""
+    asked = torch.tensor([40.0, 20.0, *[0.5] * 30]).double()
+    found, other = of_directions(asked, 0.25, 100)
+    spread = torch.cat([found, torch.full((100,), other).double()]).sqrt()
+    x = torch.randn(20_000, 132, generator=torch.Generator().manual_seed(5), dtype=torch.float64) * spread
+    left = (x / x.norm(dim=1, keepdim=True)).square().mean(0) * (float(asked.sum()) + 25)
+    assert torch.allclose(left[:2], asked[:2], rtol=0.03) and abs(float(left[32:].mean()) - 0.25) < 0.01
+    alone, _ = of_directions(asked, 0.25, 0)
+    assert bool(alone.isfinite().all() and (alone > 0).all())
+
+
+def test_a_covariance_keeps_its_trace_when_it_is_made_positive() -> None:
+    noisy = torch.randn(40, 40, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    matrix = (noisy + noisy.T) / 2 + 3 * torch.eye(40)
+    values, _ = positive_definite(matrix, 0.1)
+    assert float(values.min()) >= 0.1 and abs(float(values.sum()) - float(matrix.trace())) < 1e-6
+
+
+def test_no_column_has_rows_where_all_of_them_together_show_none() -> None:
+    rng = torch.Generator().manual_seed(0)
+    true = torch.cat([torch.rand(100, 6, generator=rng) * 3_000, torch.zeros(100, 10)], dim=1).double()
+    found = pooled(true + 200 * torch.randn(100, 16, generator=rng, dtype=torch.float64), 200.0)
+    assert float(found[:, 6:].clamp_min(0).mean()) < 20  # of 9,000 rows

@@ -19,7 +19,7 @@ from dpmerf.errors import ArtefactError, TrainError
 from dpmerf.features.directions import Products
 from dpmerf.generators.base import Generator, Given, History, State, apportion, overwrite
 from dpmerf.generators.consistent import positive_parts
-from dpmerf.generators.shrinkage import along, positive_definite, spikes, stationary, toward_zero
+from dpmerf.generators.shrinkage import along, of_directions, positive_definite, spikes, stationary, toward_zero
 from dpmerf.progress import SILENT, Bars
 from dpmerf.recipes import Directions
 from dpmerf.release import Measurement, Release
@@ -179,7 +179,8 @@ def _estimate(release: Release) -> tuple[Fitted, float]:
             second = seconds[c] / sizes[c] - torch.outer(centre + middles[c], centre + middles[c])
             covariance = _of_class(second, inside, leading, float(tau / sizes[c] * (1 - part[c]).sqrt()))
         values, vectors = positive_definite(covariance, own_level)
-        factor = vectors * (values - own_level).sqrt()
+        values, beside = of_directions(values, own_level, q - K)
+        factor = vectors * (values - beside).clamp_min(0).sqrt()
         taken = (factor.square().sum(1) / products.sizes).repeat_interleave(products.sizes)
         factors.append(factor)
         own.append((1 - between - taken).clamp_min(LEAST_OWN).sqrt())

@@ -7,7 +7,10 @@ import math
 import torch
 from torch import Tensor
 
+from dpmerf.grid import to_simplex
+
 LAG_NOISE = 2.0  # standard deviations of noise at which the mean of a diagonal counts as nothing
+DIRECTIONS, ROUNDS = 2_048, 20  # that find the covariance behind that of directions
 RATIOS = torch.cat([torch.zeros(1), torch.logspace(-5, 0.5, 45)]).double()  # variance of a mean to that of the rows
 
 
@@ -48,9 +51,36 @@ def stationary(noisy: Tensor, tau: float) -> Tensor:
 
 
 def positive_definite(matrix: Tensor, least: float) -> tuple[Tensor, Tensor]:
-    """(k,) eigenvalues, none below `least`, and (k, k) their vectors; the largest come last."""
+    """(k,) eigenvalues, none below `least`, and (k, k) their vectors; the largest come last. The trace is kept.
+
+    >>> positive_definite(torch.diag(torch.tensor([5.0, 1.0, -0.5])), 0.5)[0].tolist()
+    [0.5, 0.5, 4.5]
+    """
     values, vectors = torch.linalg.eigh(matrix)
-    return values.clamp_min(least), vectors
+    return to_simplex(values - least, max(float(values.sum()) - least * len(values), 1e-6)) + least, vectors
+
+
+def of_directions(values: Tensor, other: float, free: int) -> tuple[Tensor, float]:
+    """Variances of a normal vector x, by those of √q·x ÷ ‖x‖: k of them, and one common to `free` other axes.
+
+    Dividing by the length takes from the large ones, which make the length: they are enlarged until what is left of
+    them is what was asked for.
+
+    >>> found, rest = of_directions(torch.tensor([30.0, 1.0]).double(), 1.0, 60)
+    >>> bool(found[0] > 35), bool(found[1] < 1.05), rest < 1.05
+    (True, True, True)
+    """
+    rng = torch.Generator().manual_seed(0)
+    squares = torch.randn(DIRECTIONS, len(values), generator=rng, dtype=torch.float64).square()
+    beside = torch.randn(DIRECTIONS, free, generator=rng, dtype=torch.float64).square().sum(1)
+    total = float(values.sum()) + other * free
+    found, rest = values.clone(), other
+    for _ in range(ROUNDS):
+        length = squares @ found + rest * beside  # ‖x‖²
+        left = total * found * (squares / length[:, None]).mean(0)
+        left_rest = total * rest * float((beside / length).mean()) / free if free else other
+        found, rest = found * values / left, rest * other / left_rest
+    return found, rest
 
 
 def along(noisy: Tensor, variances: Tensor, sigma: float) -> Tensor:
