@@ -18,7 +18,7 @@ from dpmerf.grid import FineGrid, to_simplex
 
 STEP = 2.0**-10  # scores lie on this grid: sums of their squares are exact in float64, in whatever order
 PARTS = 16  # of a cell, at most, each with a score of its own: a single value has one
-EMPTY = 2.0  # standard deviations of noise below which the mean of a cell over all columns shows no rows
+EMPTY = 2.0  # standard deviations of noise within which the ends of alike columns' mean histogram show no rows
 LEAST = 1e-4  # of all rows: the least mass of a cell
 MOST_TILT, HALVINGS = 4.0, 40  # of a histogram whose scores have another mean than they should
 LENGTHS = (0.2, 0.28, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.4, 1.7)  # of a row, ÷ √columns: where bins part
@@ -106,6 +106,8 @@ class Scores:
 def pooled(counts: Tensor, sigma: float) -> Tensor:
     """(m, k) noisy histograms of m columns -> less noisy ones: their mean, and the few shapes in which they differ.
 
+    Where the ends of the range show no rows in all columns together, none has any.
+
     The singular values of what differs are shrunk by as much as noise of this size inflates them (Gavish and Donoho,
     Optimal shrinkage of singular values, 2017).
 
@@ -121,8 +123,16 @@ def pooled(counts: Tensor, sigma: float) -> Tensor:
     edge = sigma * (math.sqrt(m) + math.sqrt(k))
     square = (values.square() - sigma**2 * (m + k)).square() - 4 * m * k * sigma**4
     kept = torch.where(values > edge, square.clamp_min(0).sqrt() / values.clamp_min(1e-12), torch.zeros_like(values))
-    nobody = mean < EMPTY * sigma / math.sqrt(m)  # no column has rows there
-    return mean + torch.where(nobody, 0.0, (left * kept) @ right)
+    found = mean + (left * kept) @ right
+    found[:, _empty_ends(mean[0], sigma / math.sqrt(m))] = 0.0
+    return found
+
+
+def _empty_ends(mean: Tensor, sigma: float) -> Tensor:
+    """(k,) the cells at either end that, taken together from the end on, show no rows beyond noise."""
+    limit = EMPTY * sigma * torch.arange(1, len(mean) + 1, dtype=mean.dtype).sqrt()
+    first, last = ((side.cumsum(0) <= limit).cumprod(0).bool() for side in (mean, mean.flip(0)))
+    return first | last.flip(0)
 
 
 def tilted(mass: Tensor, score: Tensor, means: Tensor) -> Tensor:
