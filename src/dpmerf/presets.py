@@ -19,7 +19,7 @@ PAPER_DIM = 2_000
 SHARE_HISTOGRAMS = 0.20  # of μ², for the fine histograms
 SHARES = (0.45, 0.30, 0.25)  # of the rest: label × column (more where few pairs are measured), pairs, label × pairs
 COARSE_SINGLE = 0.60  # label × column where noise leaves no more than the least number of bins: pairs show little there
-MOST_CELLS = 8e6  # classes × positions²: above it no pairs are measured
+MOST_CELLS = 8e6  # classes × positions²: above it no pairs are measured, and groups of columns are larger
 MOST_CLASSES = 16  # a label with more classes is modelled as a column among the others
 NO_HISTOGRAM = 8  # cells up to which a column is a table of its own anyway
 FINE_CELLS = (8, 256)  # least and most
@@ -85,7 +85,7 @@ def _default(schema: Schema, rows: int, noise: float, balanced: bool, unit: Unit
         and len(pairs) < len(features) * (len(features) - 1) // 2
         and _ordered(grid, features, schema)
     ):
-        return _wide(rows, noise, features, cells, by_label)
+        return _wide(rows, noise, features, cells, classes if by_label else 0)
     every = len(pairs) == len(features) * (len(features) - 1) // 2 > 0
     single = SHARES[0] if every else max(SHARES[0], len(features) / (len(features) + len(pairs)))
     pair, label_pair = _shares_of_pairs(single, by_label)
@@ -127,17 +127,19 @@ def _adaptive(schema: Schema, rows: int, noise: float, balanced: bool, unit: Uni
     return (*parts, Stage("sharper", SHARE_SHARPER, Sharper(count=count)))
 
 
-def _wide(rows: int, noise: float, features: list[str], cells: int, by_label: bool) -> tuple[Stage, ...]:
+def _wide(rows: int, noise: float, features: list[str], cells: int, classes: int) -> tuple[Stage, ...]:
     """Histograms that borrow from each other; then means and covariances of groups of neighbouring columns.
 
-    The noise of k groups' covariance has eigenvalues up to a multiple of k^1.5: fewer groups where it would drown them.
+    The noise of k groups' covariance has eigenvalues up to a multiple of k^1.5: fewer groups where it would drown them,
+    and where their products would be more than pairs of columns may have cells.
     """
     fine = min(max(2 * cells, WIDE_CELLS[0]), WIDE_CELLS[1])
     mean, products, length = WIDE_SHARES
     room = GROUP_NOISE * rows * math.sqrt(2 * products * (1 - WIDE_HISTOGRAMS)) / (2 * noise)  # groups^1.5
+    groups = min(room ** (2 / 3), math.sqrt(MOST_CELLS / max(classes, 1)))
     recipe = Directions(
-        group=math.ceil(len(features) / max(1.0, room ** (2 / 3))),
-        by_label=by_label,
+        group=math.ceil(len(features) / max(1.0, groups)),
+        by_label=classes > 0,
         share_mean=mean,
         share_products=products,
         share_length=length,

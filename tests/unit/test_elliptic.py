@@ -62,6 +62,13 @@ def test_wide_tables_of_numbers_get_directions_and_others_tables() -> None:
     assert isinstance(make_plan(mixed, 1.0, 1e-5, rows=N).stages[-1].recipe, Tables)
 
 
+def test_products_of_very_many_columns_are_bounded() -> None:
+    many = "".join(f'[columns.s{j}]\nkind = "number"\nmin = 0\nmax = 1\n' for j in range(4_500))
+    recipe = make_plan(Schema.parse(many), 1.0, 1e-5, rows=10_000_000).stages[-1].recipe
+    assert isinstance(recipe, Directions) and recipe.group == 2
+    assert recipe.products(Codec(Schema.parse(many))).dim < 8e6
+
+
 def test_rows_have_the_shape_of_the_real_ones(model: Model) -> None:
     real, made = waves(), model.sample(N)
     assert isinstance(model.generator, Elliptic)
