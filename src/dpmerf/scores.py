@@ -12,6 +12,7 @@ from typing import Any, final
 
 import torch
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
 from dpmerf.codec import Batch
 from dpmerf.grid import FineGrid, to_simplex
@@ -64,10 +65,8 @@ class Scores:
 
         What a noisy histogram has in the wrong place shows in the mean of its scores, which should be 0.
         """
-        width = max(len(mass) for mass in self.mass.values())
-        score = torch.stack([_padded(self._of_cell(name), width, 0.0) for name in self.mass])
-        mass = torch.stack([_padded(mass, width, 0.0) for mass in self.mass.values()])
-        found = tilted(mass, score, means)
+        score = pad_sequence([self._of_cell(name) for name in self.mass], batch_first=True)
+        found = tilted(pad_sequence(list(self.mass.values()), batch_first=True), score, means)
         return Scores(self.grid, {name: found[j, : len(m)] for j, (name, m) in enumerate(self.mass.items())})
 
     def _of_cell(self, name: str) -> Tensor:
@@ -157,10 +156,6 @@ def lengths(scores: Tensor) -> Tensor:
     """(n, q) -> (n,) in which bin a row's length lies. Squares and their sums are exact: no order of adding matters."""
     edges = torch.tensor([round(scores.shape[1] * x * x / STEP**2) * STEP**2 for x in LENGTHS], dtype=torch.float64)
     return torch.searchsorted(edges, scores.square().sum(dim=1), right=True)
-
-
-def _padded(v: Tensor, width: int, value: float) -> Tensor:
-    return torch.nn.functional.pad(v, (0, width - len(v)), value=value)
 
 
 def _normal_scores(mass: Tensor) -> Tensor:
