@@ -40,7 +40,7 @@ def _alike(noisy: Tensor, variances: Tensor, sigma: float) -> Tensor:
 VARIANTS: dict[str, tuple[Patch, ...]] = {
     "default": (),
     "tables of neighbouring pairs in its place": ((presets, "WIDE", 10**9),),
-    "every histogram alone": ((scores, "pooled", lambda counts, sigma: counts),),
+    "every histogram alone": ((scores, "pooled", lambda counts, sigma, ordered: counts),),
     "histograms: a fifth": ((presets, "WIDE_HISTOGRAMS", 0.2),),
     "histograms not moved": ((scores.Scores, "moved", lambda self, means: self),),
     "no covariance by distance": ((elliptic, "stationary", _level),),

@@ -20,6 +20,7 @@ from dpmerf.grid import FineGrid, to_simplex
 STEP = 2.0**-10  # scores lie on this grid: sums of their squares are exact in float64, in whatever order
 PARTS = 16  # of a cell, at most, each with a score of its own: a single value has one
 EMPTY = 2.0  # standard deviations of noise within which the ends of alike columns' mean histogram show no rows
+MOST_HIDDEN = 0.02  # of all rows: what may hide in that noise
 LEAST = 1e-4  # of all rows: the least mass of a cell
 MOST_TILT, HALVINGS = 4.0, 40  # of a histogram whose scores have another mean than they should
 LENGTHS = (0.2, 0.28, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.4, 1.7)  # of a row, ÷ √columns: where bins part
@@ -96,22 +97,25 @@ class Scores:
             alike.setdefault((axis, nullable) if axis else name, []).append(name)
         found = {}
         for names in alike.values():
-            for name, noisy in zip(names, pooled(torch.stack([counts[n].double() for n in names]), sigma), strict=True):
+            fine = grid.numeric.get(names[0])
+            less_noisy = pooled(torch.stack([counts[n].double() for n in names]), sigma, fine.size if fine else 0)
+            for name, noisy in zip(names, less_noisy, strict=True):
                 mass = to_simplex(noisy, rows) / rows + LEAST
                 found[name] = mass / mass.sum()
         return Scores(grid, {name: found[name] for name in counts})
 
 
-def pooled(counts: Tensor, sigma: float) -> Tensor:
+def pooled(counts: Tensor, sigma: float, ordered: int) -> Tensor:
     """(m, k) noisy histograms of m columns -> less noisy ones: their mean, and the few shapes in which they differ.
 
-    Where the ends of the range show no rows in all columns together, none has any.
+    The first `ordered` cells are a range (then comes null): where its ends show no rows in all columns together, none
+    has any.
 
     The singular values of what differs are shrunk by as much as noise of this size inflates them (Gavish and Donoho,
     Optimal shrinkage of singular values, 2017).
 
     >>> noisy = 100 + 10 * torch.randn(400, 8, generator=torch.Generator().manual_seed(0))
-    >>> bool((pooled(noisy, 10.0) - 100).abs().max() < 3)
+    >>> bool((pooled(noisy, 10.0, 8) - 100).abs().max() < 3)
     True
     """
     m, k = counts.shape
@@ -123,14 +127,18 @@ def pooled(counts: Tensor, sigma: float) -> Tensor:
     square = (values.square() - sigma**2 * (m + k)).square() - 4 * m * k * sigma**4
     kept = torch.where(values > edge, square.clamp_min(0).sqrt() / values.clamp_min(1e-12), torch.zeros_like(values))
     found = mean + (left * kept) @ right
-    found[:, _empty_ends(mean[0], sigma / math.sqrt(m))] = 0.0
+    found[:, :ordered][:, _empty_ends(mean[0, :ordered], sigma / math.sqrt(m))] = 0.0
     return found
 
 
 def _empty_ends(mean: Tensor, sigma: float) -> Tensor:
-    """(k,) the cells at either end that, taken together from the end on, show no rows beyond noise."""
+    """(k,) the cells at either end that, taken together from the end on, show no rows beyond noise.
+
+    Only where that noise is small, so that few rows can hide in it.
+    """
     limit = EMPTY * sigma * torch.arange(1, len(mean) + 1, dtype=mean.dtype).sqrt()
-    first, last = ((side.cumsum(0) <= limit).cumprod(0).bool() for side in (mean, mean.flip(0)))
+    small = limit <= MOST_HIDDEN * mean.sum()
+    first, last = (((side.cumsum(0) <= limit) & small).cumprod(0).bool() for side in (mean, mean.flip(0)))
     return first | last.flip(0)
 
 

@@ -144,9 +144,9 @@ def test_columns_on_one_axis_borrow_from_each_other() -> None:
     shapes = torch.rand(2, 16, generator=rng, dtype=torch.float64) * 200
     true = torch.rand(300, 2, generator=rng, dtype=torch.float64) @ shapes
     noisy = true + 50 * torch.randn(300, 16, generator=rng, dtype=torch.float64)
-    assert float((pooled(noisy, 50.0) - true).square().mean()) < 0.25 * 50**2
+    assert float((pooled(noisy, 50.0, 16) - true).square().mean()) < 0.25 * 50**2
     sharp = true + 0.01 * torch.randn(300, 16, generator=rng, dtype=torch.float64)
-    assert float((pooled(sharp, 0.01) - true).abs().max()) < 0.1  # and where there is no noise nothing is lost
+    assert float((pooled(sharp, 0.01, 16) - true).abs().max()) < 0.1  # and where there is no noise nothing is lost
 
 
 def test_scores_are_normal_and_lie_on_a_grid() -> None:
@@ -282,7 +282,10 @@ def test_no_column_has_rows_at_ends_where_all_of_them_together_show_none() -> No
     rng = torch.Generator().manual_seed(0)
     inner = torch.rand(100, 6, generator=rng) * 3_000
     inner[:, 3] = 0  # a gap inside is no end
-    true = torch.cat([torch.zeros(100, 4), inner, torch.zeros(100, 10)], dim=1).double()
-    found = pooled(true + 200 * torch.randn(100, 20, generator=rng, dtype=torch.float64), 200.0)
-    assert not bool(found[:, :4].any()) and not bool(found[:, 10:].any())
+    true = torch.cat([torch.zeros(100, 4), inner, torch.zeros(100, 10), torch.full((100, 1), 500.0)], dim=1).double()
+    found = pooled(true + 200 * torch.randn(100, 21, generator=rng, dtype=torch.float64), 200.0, 20)
+    assert not bool(found[:, :4].any()) and not bool(found[:, 10:20].any())
+    assert float((found[:, 20] - 500).abs().mean()) < 60  # null, which comes after the range
     assert bool((found[:, 4:10].abs().sum(0) > 0).all())
+    few = pooled(true[:3] + 200 * torch.randn(3, 21, generator=rng, dtype=torch.float64), 200.0, 20)
+    assert bool(few[:, :4].any())  # three columns do not tell an empty end from a thin one
