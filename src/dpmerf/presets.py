@@ -85,7 +85,7 @@ def _default(schema: Schema, rows: int, noise: float, balanced: bool, unit: Unit
         and len(pairs) < len(features) * (len(features) - 1) // 2
         and _ordered(grid, features, schema)
     ):
-        return _wide(rows, noise, features, cells, classes if by_label else 0)
+        return _wide(rows, noise, features, cells, by_label, classes)
     every = len(pairs) == len(features) * (len(features) - 1) // 2 > 0
     single = SHARES[0] if every else max(SHARES[0], len(features) / (len(features) + len(pairs)))
     pair, label_pair = _shares_of_pairs(single, by_label)
@@ -127,7 +127,7 @@ def _adaptive(schema: Schema, rows: int, noise: float, balanced: bool, unit: Uni
     return (*parts, Stage("sharper", SHARE_SHARPER, Sharper(count=count)))
 
 
-def _wide(rows: int, noise: float, features: list[str], cells: int, classes: int) -> tuple[Stage, ...]:
+def _wide(rows: int, noise: float, features: list[str], cells: int, by_label: bool, classes: int) -> tuple[Stage, ...]:
     """Histograms that borrow from each other; then means and covariances of groups of neighbouring columns.
 
     The noise of k groups' covariance has eigenvalues up to a multiple of k^1.5: fewer groups where it would drown them,
@@ -136,10 +136,10 @@ def _wide(rows: int, noise: float, features: list[str], cells: int, classes: int
     fine = min(max(2 * cells, WIDE_CELLS[0]), WIDE_CELLS[1])
     mean, products, length = WIDE_SHARES
     room = GROUP_NOISE * rows * math.sqrt(2 * products * (1 - WIDE_HISTOGRAMS)) / (2 * noise)  # groups^1.5
-    groups = min(room ** (2 / 3), math.sqrt(MOST_CELLS / max(classes, 1)))
+    groups = min(room ** (2 / 3), math.sqrt(MOST_CELLS / classes))
     recipe = Directions(
         group=math.ceil(len(features) / max(1.0, groups)),
-        by_label=classes > 0,
+        by_label=by_label,
         share_mean=mean,
         share_products=products,
         share_length=length,
