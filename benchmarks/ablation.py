@@ -34,8 +34,8 @@ VARIANTS: dict[str, tuple[Patch, ...]] = {
     "histograms of every column": ((presets, "NO_HISTOGRAM", 0),),
     "no parts inside bins": ((presets, "PARTS", 1),),
     "coarse bins (at most 5)": ((presets, "BINS", (4, 5)),),
-    "full ridge": ((maxent, "RIDGE", 1.0),),
-    "no ridge": ((maxent, "RIDGE", 1e-6),),
+    "pairs that go together may be none": ((maxent, "PRIORS", (1e-4, *maxent.PRIORS)),),
+    "no ridge": ((maxent, "PRIORS", (1e6,)),),
     "rows not evened out": ((maxent, "PASSES", 0),),
     "no shrinkage of classes": (
         (consistent, "kept_share", lambda apart, v, layout: torch.ones(len(apart), len(layout.sizes))),

@@ -14,10 +14,10 @@ import torch
 from torch import Tensor
 
 from dpmerf.counts import Layout, Noisy
+from dpmerf.generators.shrinkage import mixed
 from dpmerf.grid import to_simplex
 
 ROUNDS = 10  # that fit counts to the sums they must have
-MIXED = 50  # rounds that find how common differences of each size are
 NULL_COLUMNS = 10.0  # that do not differ, assumed beside the real ones: as in the paper of the method
 
 
@@ -122,12 +122,7 @@ def kept_share(apart: Tensor, variance: Tensor, layout: Layout) -> Tensor:
     ratios = torch.cat([torch.zeros(1), 2.0 ** torch.arange(-1, largest + 1)]).double()  # variance to that of the noise
     evidence = (length[..., None] * ratios / (1 + ratios) - free[:, None] * torch.log1p(ratios)) / 2
     assumed = torch.nn.functional.one_hot(torch.tensor(0), len(ratios)) * NULL_COLUMNS + 1 / len(ratios)
-    common = torch.full((len(length), 1, len(ratios)), 1 / len(ratios), dtype=torch.float64)
-    for _ in range(MIXED):
-        weight = torch.softmax(evidence + common.log(), dim=-1)
-        common = weight.sum(1, keepdim=True) + assumed
-        common = common / common.sum(-1, keepdim=True)
-    return (weight @ (ratios / (1 + ratios))).to(apart.dtype).clamp_min(1e-6)
+    return (mixed(evidence, assumed) @ (ratios / (1 + ratios))).to(apart.dtype).clamp_min(1e-6)
 
 
 def positive(mean: Tensor, variance: Tensor) -> Tensor:

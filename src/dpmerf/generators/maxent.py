@@ -21,6 +21,7 @@ from dpmerf.generators.base import Generator, Given, History, State, apportion, 
 from dpmerf.generators.consistent import Targets, consistent
 from dpmerf.generators.gibbs import Chains, Goal, even_out
 from dpmerf.generators.inside import fine_shares
+from dpmerf.generators.shrinkage import mixed
 from dpmerf.grid import Binning
 from dpmerf.progress import SILENT, Bars
 from dpmerf.recipes import Tables
@@ -31,9 +32,8 @@ MOST_WORK = 300_000_000  # chains of a class × positions², for those additiona
 STEPS = 300
 RATE, LAST_RATE = 0.2, 0.05
 AVERAGED = 0.25  # the last part of the steps, whose parameters are averaged
-MOST_PRIOR = 4.0  # largest prior variance of a log-interaction
-RIDGE = 0.3  # of the ridge that a normal prior would ask for: interactions have heavy tails
-COARSE = 4  # bins: where noise leaves no more, interactions hardly show, and the ridge is full
+FEW_BINS = 7  # up to which the ridge is full, and less of it with more: interactions have heavy tails
+PRIORS = (0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56)  # variances that a table's log-interactions may have
 BURN, BURN_GIVEN = 10, 30  # Gibbs sweeps before rows are taken
 PASSES = 3  # that even out the sampling noise of the rows drawn together
 DRAWN = 16_384  # chains moved at a time when drawing
@@ -140,7 +140,7 @@ class MaxEnt(Generator):
         C = len(t.classes)
         h = (t.singles / t.classes[:, None]).clamp_min(1e-7).log()
         walkers = Chains.independent(t.layout, h, _chains(C, t.layout.positions), rng)
-        weight = 1.0 if release.plan.tables.bins <= COARSE else RIDGE
+        weight = min(1.0, FEW_BINS / release.plan.tables.bins)
         fitted, history = _descend(t, weight, h, walkers, steps, rng, bars)
         return MaxEnt(release, fitted, fine_shares(release, _binning(release), noisy, t)), history
 
@@ -230,11 +230,27 @@ def _ridges(t: Targets, weight: float) -> _Ridges:
 
 
 def _prior(t: Targets, departure: Tensor, expected: Tensor, variance: Tensor) -> Tensor:
-    """(P, P) prior variance of the log-interactions, one value per table: signal beyond noise, relative to counts."""
+    """(P, P) prior variance of the log-interactions, one value per table: its expectation, given how far it departs.
+
+    A table has one of the PRIORS, and all tables together say how common each of these is: one table alone would show
+    little but its noise. That noise has (a − 1)(b − 1) free cells, since tables were moved onto their margins.
+    """
     S, seg = t.layout.members, t.layout.column_of
-    signal = S.T @ ((departure.square() - variance) * t.measured) @ S
-    size = (S.T @ (expected.square() * t.measured + 1e-6) @ S).clamp_min(1e-6)
-    return (signal / size).clamp(1e-4, MOST_PRIOR)[seg][:, seg]
+    sizes = torch.tensor(t.layout.sizes, dtype=torch.float64)
+    row, column = torch.nonzero(torch.triu(S.T @ t.measured @ S, 1), as_tuple=True)
+
+    def summed(cells: Tensor) -> Tensor:
+        return (S.T @ (cells * t.measured) @ S)[row, column].double()
+
+    priors, noise = torch.tensor(PRIORS, dtype=torch.float64), summed(variance)
+    ratio = (summed(expected.square()) / noise)[:, None] * priors
+    length = summed(departure.square()) / noise * sizes[row] * sizes[column]  # squared, in units of the noise
+    free = ((sizes[row] - 1) * (sizes[column] - 1)).clamp_min(1)
+    evidence = (length[:, None] * ratio / (1 + ratio) - free[:, None] * torch.log1p(ratio)) / 2
+    found = torch.full((len(sizes), len(sizes)), PRIORS[0])
+    weight = mixed(evidence, torch.full_like(priors, 1 / len(priors)))
+    found[row, column] = found[column, row] = (weight @ priors).float()
+    return found[seg][:, seg]
 
 
 def _layout(release: Release) -> Layout:

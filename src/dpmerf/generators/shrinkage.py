@@ -1,4 +1,4 @@
-"""Shrinkage: means and covariances without what noise of a known size put into them. Closed forms, no rows."""
+"""Shrinkage: estimates without what noise of a known size put into them. No rows are needed."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from dpmerf.grid import to_simplex
 
 LAG_NOISE = 2.0  # standard deviations of noise at which the mean of a diagonal counts as nothing
 DIRECTIONS, ROUNDS = 2_048, 20  # that find the covariance behind that of directions
+MIXED = 50  # rounds that find how common each hypothesis is
 RATIOS = torch.cat([torch.zeros(1), torch.logspace(-5, 0.5, 45)]).double()  # variance of a mean to that of the rows
 
 
@@ -101,3 +102,19 @@ def toward_zero(noisy: Tensor, freedom: int, sigma: float) -> Tensor:
     """James and Stein: a vector of so many free entries, each with noise sigma, less what noise alone would be."""
     energy, noise = float(noisy.square().sum()), freedom * sigma**2
     return noisy * (1 - noise / energy) if energy > noise else torch.zeros_like(noisy)
+
+
+def mixed(evidence: Tensor, assumed: Tensor) -> Tensor:
+    """(…, m, k) log-likelihoods of k hypotheses in m cases -> (…, m, k) how probable each is in each case.
+
+    All cases together say how common a hypothesis is, beside so many `assumed` (k,) cases (Stephens, 2017).
+
+    >>> mixed(torch.tensor([[9.0, 0.0], [9.0, 0.0], [0.0, 0.0]]), torch.ones(2))[2].round(decimals=1).tolist()
+    [0.699999988079071, 0.30000001192092896]
+    """
+    common = torch.full_like(evidence[..., :1, :], 1 / evidence.shape[-1])
+    for _ in range(MIXED):
+        weight = torch.softmax(evidence + common.log(), dim=-1)
+        common = weight.sum(-2, keepdim=True) + assumed
+        common = common / common.sum(-1, keepdim=True)
+    return weight
