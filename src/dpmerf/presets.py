@@ -31,7 +31,7 @@ WIDE = 64  # columns from which, if not all pairs can be paid for, means and cov
 WIDE_CELLS = (16, 64)  # least and most fine cells of such a column
 WIDE_HISTOGRAMS = 0.3  # of μ², for their histograms
 GROUP_NOISE = 20.0  # times a group's variance: the largest eigenvalue that noise alone may give groups' covariance
-WIDE_SHARES = (0.6, 0.3, 0.1)  # means, products, lengths
+WIDE_SHARES = (0.5, 0.4, 0.1)  # means, products, lengths
 BIN_NOISE = 6.0  # an average cell of a pair table holds at least this many times its noise
 
 
