@@ -34,7 +34,7 @@ VARIANTS: dict[str, tuple[Patch, ...]] = {
     "histograms of every column": ((presets, "NO_HISTOGRAM", 0),),
     "no parts inside bins": ((presets, "PARTS", 1),),
     "coarse bins (at most 5)": ((presets, "BINS", (4, 5)),),
-    "pairs that go together may be none": ((maxent, "PRIORS", (1e-4, *maxent.PRIORS)),),
+    "flat across bins": ((maxent.MaxEnt, "_tilts", lambda self, c, bins: torch.zeros(len(bins), len(self._numbers))),),
     "no ridge": ((maxent, "PRIORS", (1e6,)),),
     "rows not evened out": ((maxent, "PASSES", 0),),
     "no shrinkage of classes": (

@@ -19,6 +19,7 @@ from dpmerf.schema import Numeric
 
 CONTINUOUS = 2**24  # levels of a column that has no step of its own
 LEAST_PART = 2.0  # times the noise of its count: the least mass of a part
+MOST_TILT = 8.0  # of a bin
 
 
 @final
@@ -178,14 +179,23 @@ class Binning:
         return bins | {v.name: self.part_of[name][cells[name]] for name, v in self.parts.items()}
 
     def decode(
-        self, codes: dict[str, Tensor], shares: dict[str, Tensor], classes: Tensor, rng: torch.Generator
+        self,
+        codes: dict[str, Tensor],
+        shares: dict[str, Tensor],
+        classes: Tensor,
+        tilts: dict[str, Tensor],
+        rng: torch.Generator,
     ) -> Batch:
-        """Column -> (n,) bins, back to a batch; `shares` (C, cells) weigh the fine cells inside their bins by class."""
+        """Column -> (n,) bins, back to a batch; `shares` (C, cells) weigh the fine cells inside their bins by class.
+
+        `tilts` (n,) say by how much the log-density of a row's number grows from one end of its bin to the other.
+        """
         fine = {name: torch.zeros_like(code) for name, code in codes.items()}
         for c in classes.unique().tolist():
             rows = torch.nonzero(classes == c).flatten()
             for name, code in codes.items():
-                fine[name][rows] = _draw_inside(self.bin_of[name], shares[name][c], code[rows], rng)
+                place = _tilted(tilts[name][rows] if name in tilts else torch.zeros(len(rows)), rng)
+                fine[name][rows] = _draw_inside(self.bin_of[name], shares[name][c], code[rows], place, rng)
         return self.grid.decode(fine, rng)
 
     def to_json(self) -> dict[str, Any]:
@@ -252,8 +262,17 @@ def _equal(grid: FineGrid, bins: int) -> dict[str, Tensor]:
     return bin_of
 
 
-def _draw_inside(bin_of: Tensor, shares: Tensor, bins: Tensor, rng: torch.Generator) -> Tensor:
-    """(n,) bins -> (n,) fine cells; within a bin the shares are met as evenly as n allows."""
+def _tilted(tilt: Tensor, rng: torch.Generator) -> Tensor:
+    """(n,) places from 0 to 1, with a density that grows by e^tilt from one end to the other."""
+    place, t = torch.rand(len(tilt), generator=rng, dtype=torch.float64), tilt.double().clamp(-MOST_TILT, MOST_TILT)
+    return torch.where(t.abs() > 1e-6, torch.log1p(place * torch.expm1(t)) / t, place)
+
+
+def _draw_inside(bin_of: Tensor, shares: Tensor, bins: Tensor, place: Tensor, rng: torch.Generator) -> Tensor:
+    """(n,) bins -> (n,) fine cells: rows of a bin share its cells out in the order of their places.
+
+    So the shares are met as evenly as n allows, whatever the places.
+    """
     cells = torch.zeros_like(bins)
     for b in range(int(bin_of.max()) + 1):
         rows = torch.nonzero(bins == b).flatten()
@@ -262,7 +281,8 @@ def _draw_inside(bin_of: Tensor, shares: Tensor, bins: Tensor, rng: torch.Genera
         members = torch.nonzero(bin_of == b).flatten()
         weight = shares[members].double().clamp_min(0)
         weight = weight / weight.sum() if weight.sum() > 0 else torch.full_like(weight, 1 / len(members))
-        ladder = (torch.randperm(len(rows), generator=rng) + torch.rand(len(rows), generator=rng)) / len(rows)
+        order = place[rows].argsort().argsort()
+        ladder = (order + torch.rand(len(rows), generator=rng)) / len(rows)
         cells[rows] = members[torch.searchsorted(weight.cumsum(0), ladder.double()).clamp(max=len(members) - 1)]
     return cells
 

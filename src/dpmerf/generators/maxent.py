@@ -9,6 +9,7 @@ from by the same Gibbs sweeps, which also answer any condition by holding column
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar, final
 
 import torch
@@ -33,7 +34,7 @@ STEPS = 300
 RATE, LAST_RATE = 0.2, 0.05
 AVERAGED = 0.25  # the last part of the steps, whose parameters are averaged
 FEW_BINS = 7  # up to which the ridge is full, and less of it with more: interactions have heavy tails
-PRIORS = (0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56)  # variances that a table's log-interactions may have
+PRIORS = tuple(2.56 / 2**k for k in range(14))  # variances that a table's log-interactions may have
 BURN, BURN_GIVEN = 10, 30  # Gibbs sweeps before rows are taken
 PASSES = 3  # that even out the sampling noise of the rows drawn together
 DRAWN = 16_384  # chains moved at a time when drawing
@@ -78,17 +79,19 @@ class MaxEnt(Generator):
         shares = self._fitted.shares
         if label in fixed:
             shares = torch.nn.functional.one_hot(torch.tensor(fixed[label]), len(shares)).double()
-        parts, labels = [], []
+        parts, tilts, labels = [], [], []
         for c, count in enumerate(apportion(shares, n, rng).tolist()):
             if count:
                 parts.append(self._draw_class(c, count, fixed, rng))
+                tilts.append(self._tilts(c, parts[-1]))
                 labels.append(torch.full((count,), c))
         order = torch.randperm(n, generator=rng)
-        rows, classes = torch.cat(parts)[order], torch.cat(labels)[order]
+        rows, tilt, classes = torch.cat(parts)[order], torch.cat(tilts)[order], torch.cat(labels)[order]
         codes = {name: rows[:, j] for j, name in enumerate(self._layout.names)}
         if label is not None:
             codes[label] = classes
-        batch = binning.decode(codes, self._fine, classes, rng)
+        numbers = {self._layout.names[j]: tilt[:, i] for i, (j, _) in enumerate(self._numbers)}
+        batch = binning.decode(codes, self._fine, classes, numbers, rng)
         return overwrite(batch, given, self._release.codec) if given else batch
 
     def _draw_class(self, c: int, n: int, fixed: dict[str, int], rng: torch.Generator) -> Tensor:
@@ -108,6 +111,36 @@ class MaxEnt(Generator):
         if held or not bool(f.measured.any()):
             return bins
         return even_out(layout, bins, f.h[c], f.J[c], Goal(f.singles[c], f.moments[c], f.measured), PASSES, rng)
+
+    @cached_property
+    def _numbers(self) -> list[tuple[int, int]]:
+        """Numeric columns, and how many of their bins hold numbers: null comes after these."""
+        fine, bin_of = _binning(self._release).grid.numeric, _binning(self._release).bin_of
+        found = [(j, name) for j, name in enumerate(self._layout.names) if name in fine]
+        return [(j, int(bin_of[name][: fine[name].size].max()) + 1) for j, name in found]
+
+    def _tilts(self, c: int, bins: Tensor) -> Tensor:
+        """(n, numeric columns) by how much a number's log-density grows across its bin, given the row's other columns.
+
+        Bins see a density that jumps at their edges. What the others say of the bins on either side gives its slope.
+        """
+        f, layout = self._fitted, self._layout
+        found = torch.zeros(len(bins), len(self._numbers))
+        for start in range(0, len(bins) if bool(f.measured.any()) else 0, DRAWN):
+            rows = bins[start : start + DRAWN]
+            pull = f.J[c] @ Chains(layout, rows[None]).onehot[0]  # (P, rows)
+            for i, (j, k) in enumerate(self._numbers):
+                if k < 2:
+                    continue
+                first, b = layout.offsets[j], rows[:, j].clamp_max(k - 1)
+                mass = f.singles[c, first : first + k].clamp_min(1e-9)
+                centre = mass.cumsum(0) - mass / 2
+                below, above = (b - 1).clamp_min(0), (b + 1).clamp_max(k - 1)
+                own = pull[first : first + k]
+                rise = (own.gather(0, above[None]) - own.gather(0, below[None]))[0]
+                slope = rise / (centre[above] - centre[below])
+                found[start : start + DRAWN, i] = torch.where(rows[:, j] < k, slope * mass[b], 0.0)
+        return found
 
     def state(self) -> State:
         f = self._fitted
@@ -247,7 +280,7 @@ def _prior(t: Targets, departure: Tensor, expected: Tensor, variance: Tensor) ->
     length = summed(departure.square()) / noise * sizes[row] * sizes[column]  # squared, in units of the noise
     free = ((sizes[row] - 1) * (sizes[column] - 1)).clamp_min(1)
     evidence = (length[:, None] * ratio / (1 + ratio) - free[:, None] * torch.log1p(ratio)) / 2
-    found = torch.full((len(sizes), len(sizes)), PRIORS[0])
+    found = torch.full((len(sizes), len(sizes)), min(PRIORS))
     weight = mixed(evidence, torch.full_like(priors, 1 / len(priors)))
     found[row, column] = found[column, row] = (weight @ priors).float()
     return found[seg][:, seg]
