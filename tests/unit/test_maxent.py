@@ -89,3 +89,7 @@ def _inside_bins(binning: Binning, codec: Codec, rows: pa.Table) -> float:
     bins = binning.encode(codec.encode(rows))["x"].numpy()
     x, y = rows["x"].to_numpy(), rows["y"].to_numpy()
     return float(np.mean([np.corrcoef(x[bins == b], y[bins == b])[0, 1] for b in np.unique(bins)]))
+
+
+def test_where_noise_drowns_all_tables_they_are_taken_for_independent() -> None:
+    assert float(_found(4, torch.zeros(12, 12), 200.0).max()) < 0.02

@@ -35,6 +35,7 @@ RATE, LAST_RATE = 0.2, 0.05
 AVERAGED = 0.25  # the last part of the steps, whose parameters are averaged
 FEW_BINS = 7  # up to which the ridge is full, and less of it with more: interactions have heavy tails
 PRIORS = tuple(2.56 / 2**k for k in range(14))  # variances that a table's log-interactions may have
+DOUBT = 0.01  # tables of each kind assumed beside the real ones, in all, and one that is as good as independent
 BURN, BURN_GIVEN = 10, 30  # Gibbs sweeps before rows are taken
 PASSES = 3  # that even out the sampling noise of the rows drawn together
 DRAWN = 16_384  # chains moved at a time when drawing
@@ -266,7 +267,8 @@ def _prior(t: Targets, departure: Tensor, expected: Tensor, variance: Tensor) ->
     """(P, P) prior variance of the log-interactions, one value per table: its expectation, given how far it departs.
 
     A table has one of the PRIORS, and all tables together say how common each of these is: one table alone would show
-    little but its noise. That noise has (a − 1)(b − 1) free cells, since tables were moved onto their margins.
+    little but its noise. That noise has (a − 1)(b − 1) free cells, since tables were moved onto their margins. Where it
+    drowns all tables, as those of a rare class, they are taken for independent.
     """
     S, seg = t.layout.members, t.layout.column_of
     sizes = torch.tensor(t.layout.sizes, dtype=torch.float64)
@@ -281,7 +283,7 @@ def _prior(t: Targets, departure: Tensor, expected: Tensor, variance: Tensor) ->
     free = ((sizes[row] - 1) * (sizes[column] - 1)).clamp_min(1)
     evidence = (length[:, None] * ratio / (1 + ratio) - free[:, None] * torch.log1p(ratio)) / 2
     found = torch.full((len(sizes), len(sizes)), min(PRIORS))
-    weight = mixed(evidence, torch.full_like(priors, 1 / len(priors)))
+    weight = mixed(evidence, (priors == priors.min()) + DOUBT / len(priors))
     found[row, column] = found[column, row] = (weight @ priors).float()
     return found[seg][:, seg]
 

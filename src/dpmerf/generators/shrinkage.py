@@ -107,12 +107,15 @@ def toward_zero(noisy: Tensor, freedom: int, sigma: float) -> Tensor:
 def mixed(evidence: Tensor, assumed: Tensor) -> Tensor:
     """(…, m, k) log-likelihoods of k hypotheses in m cases -> (…, m, k) how probable each is in each case.
 
-    All cases together say how common a hypothesis is, beside so many `assumed` (k,) cases (Stephens, 2017).
+    All cases together say how common a hypothesis is, beside so many `assumed` (k,) cases (Stephens, 2017). Where no
+    case says anything, what is assumed stays.
 
     >>> mixed(torch.tensor([[9.0, 0.0], [9.0, 0.0], [0.0, 0.0]]), torch.ones(2))[2].round(decimals=1).tolist()
     [0.699999988079071, 0.30000001192092896]
+    >>> mixed(torch.zeros(100, 2), torch.tensor([0.75, 0.25]))[0].round(decimals=2).tolist()
+    [0.75, 0.25]
     """
-    common = torch.full_like(evidence[..., :1, :], 1 / evidence.shape[-1])
+    common = (assumed / assumed.sum()).expand_as(evidence[..., :1, :])
     for _ in range(MIXED):
         weight = torch.softmax(evidence + common.log(), dim=-1)
         common = weight.sum(-2, keepdim=True) + assumed
