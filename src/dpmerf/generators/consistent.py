@@ -120,9 +120,8 @@ def kept_share(apart: Tensor, variance: Tensor, layout: Layout) -> Tensor:
     length = (apart.square() @ S).double() / ((variance @ S) / sizes)  # (C, q) squared, in units of the noise
     largest = math.ceil(math.log2(float((length / free).max().clamp(1, 2**60))))
     ratios = torch.cat([torch.zeros(1), 2.0 ** torch.arange(-1, largest + 1)]).double()  # variance to that of the noise
-    evidence = (length[..., None] * ratios / (1 + ratios) - free[:, None] * torch.log1p(ratios)) / 2
     assumed = torch.nn.functional.one_hot(torch.tensor(0), len(ratios)) * NULL_COLUMNS + 1 / len(ratios)
-    return (mixed(evidence, assumed) @ (ratios / (1 + ratios))).to(apart.dtype).clamp_min(1e-6)
+    return (mixed(length, free, ratios, assumed) @ (ratios / (1 + ratios))).to(apart.dtype).clamp_min(1e-6)
 
 
 def positive(mean: Tensor, variance: Tensor) -> Tensor:

@@ -281,9 +281,8 @@ def _prior(t: Targets, departure: Tensor, expected: Tensor, variance: Tensor) ->
     ratio = (summed(expected.square()) / noise)[:, None] * priors
     length = summed(departure.square()) / noise * sizes[row] * sizes[column]  # squared, in units of the noise
     free = ((sizes[row] - 1) * (sizes[column] - 1)).clamp_min(1)
-    evidence = (length[:, None] * ratio / (1 + ratio) - free[:, None] * torch.log1p(ratio)) / 2
     found = torch.full((len(sizes), len(sizes)), min(PRIORS))
-    weight = mixed(evidence, (priors == priors.min()) + DOUBT / len(priors))
+    weight = mixed(length, free, ratio, (priors == priors.min()) + DOUBT / len(priors))
     found[row, column] = found[column, row] = (weight @ priors).float()
     return found[seg][:, seg]
 

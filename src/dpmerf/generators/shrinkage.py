@@ -11,7 +11,7 @@ from dpmerf.grid import to_simplex
 
 LAG_NOISE = 2.0  # standard deviations of noise at which the mean of a diagonal counts as nothing
 DIRECTIONS, ROUNDS = 2_048, 20  # that find the covariance behind that of directions
-MIXED = 50  # rounds that find how common each hypothesis is
+MIXED = 50  # rounds that find how common each variance is
 RATIOS = torch.cat([torch.zeros(1), torch.logspace(-5, 0.5, 45)]).double()  # variance of a mean to that of the rows
 
 
@@ -104,17 +104,19 @@ def toward_zero(noisy: Tensor, freedom: int, sigma: float) -> Tensor:
     return noisy * (1 - noise / energy) if energy > noise else torch.zeros_like(noisy)
 
 
-def mixed(evidence: Tensor, assumed: Tensor) -> Tensor:
-    """(…, m, k) log-likelihoods of k hypotheses in m cases -> (…, m, k) how probable each is in each case.
+def mixed(length: Tensor, free: Tensor, ratio: Tensor, assumed: Tensor) -> Tensor:
+    """(…, m, k) how probable it is, in each of m cases, that its signal has one of k variances (Stephens, 2017).
 
-    All cases together say how common a hypothesis is, beside so many `assumed` (k,) cases (Stephens, 2017). Where no
-    case says anything, what is assumed stays.
+    A case is a vector of so many `free` entries with a squared `length` (…, m) in units of its noise; `ratio` are the
+    variances, in the same units. All cases together say how common each is, beside so many `assumed` (k,) ones.
+    Where no case says anything, what is assumed stays.
 
-    >>> mixed(torch.tensor([[9.0, 0.0], [9.0, 0.0], [0.0, 0.0]]), torch.ones(2))[2].round(decimals=1).tolist()
-    [0.699999988079071, 0.30000001192092896]
-    >>> mixed(torch.zeros(100, 2), torch.tensor([0.75, 0.25]))[0].round(decimals=2).tolist()
+    >>> mixed(torch.tensor([90.0, 90.0, 1.0]), torch.ones(3), torch.tensor([0.0, 9.0]), torch.ones(2))[0].argmax()
+    tensor(1)
+    >>> mixed(torch.ones(99), torch.ones(99), torch.zeros(2), torch.tensor([0.75, 0.25]))[0].round(decimals=2).tolist()
     [0.75, 0.25]
     """
+    evidence = (length[..., None] * ratio / (1 + ratio) - free[:, None] * torch.log1p(ratio)) / 2
     common = (assumed / assumed.sum()).expand_as(evidence[..., :1, :])
     for _ in range(MIXED):
         weight = torch.softmax(evidence + common.log(), dim=-1)
