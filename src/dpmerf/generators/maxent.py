@@ -8,6 +8,7 @@ from by the same Gibbs sweeps, which also answer any condition by holding column
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar, final
@@ -31,7 +32,10 @@ from dpmerf.release import Release
 CHAINS = 8_192  # of all classes together; more where classes are many and tables small
 MOST_WORK = 300_000_000  # chains of a class × positions², for those additional ones
 STEPS = 300
-RATE, LAST_RATE = 0.2, 0.05
+RATES = (0.2, 0.1, 0.05, 0.025)  # the largest that leads somewhere: columns that say the same overshoot together
+SLOWING = 4.0  # by which the rate falls until the last step
+TRIAL, TRIAL_CHAINS = 40, 2_048  # steps and chains, of all classes together, that tell
+WORSE = 3.0  # times the least loss of the trials: near enough, since rates fall and large ones mix better
 AVERAGED = 0.25  # the last part of the steps, whose parameters are averaged
 FEW_BINS = 7  # up to which the ridge is full, and less of it with more: interactions have heavy tails
 PRIORS = tuple(2.56 / 2**k for k in range(14))  # variances that a table's log-interactions may have
@@ -184,32 +188,21 @@ def _descend(
 ) -> tuple[Fitted, History]:
     C, P = t.singles.shape
     history = History(floor=1.0)  # the loss is in units of the noise variance
-    size = t.classes[:, None, None]
     mean_h, mean_J, moments = h, torch.zeros(C, P, P), torch.zeros(C, P, P)
     if bool(t.measured.any()):
         ridge = _ridges(t, weight)
-        shared, own, J = torch.zeros(P, P), torch.zeros(C, P, P), torch.zeros(C, P, P)
         averaged = 0
-        with bars.task("training", total=steps, counted="steps") as advance:
-            for step in range(1, steps + 1):
-                rate = RATE * (LAST_RATE / RATE) ** (step / steps)
-                walkers.sweep(h, J, rng)
-                seen = walkers.counts() * (size / walkers.bins.shape[1])  # (C, P, P)
-                singles, pairs = seen.diagonal(dim1=1, dim2=2), seen.sum(0)
-                h = h + rate * (t.singles - singles) / torch.maximum(t.singles.clamp_min(20.0), singles)
-                gap = t.pairs - pairs
-                shared = shared + rate * t.measured * _step(gap, shared, ridge.shared, ridge.scale, pairs)
-                J = shared.expand(C, P, P)
-                if t.label_pairs is not None and ridge.own is not None and ridge.own_scale is not None:
-                    own = own + rate * t.measured * _step(t.label_pairs - seen, own, ridge.own, ridge.own_scale, seen)
-                    J = shared + own
+        with bars.task("training", total=steps + TRIAL * len(RATES), counted="steps") as advance:
+            rate = _rate(t, ridge, h, walkers, rng, advance)
+            rates = [rate * SLOWING ** (-step / steps) for step in range(1, steps + 1)]
+            for step, at in enumerate(_ascent(t, ridge, h, walkers, rates, rng), 1):
                 if step > steps * (1 - AVERAGED):
                     averaged += 1
-                    mean_h = mean_h + (h - mean_h) / averaged
-                    mean_J = mean_J + (J - mean_J) / averaged
-                    moments = moments + (seen / size - moments) / averaged
+                    mean_h = mean_h + (at.h - mean_h) / averaged
+                    mean_J = mean_J + (at.J - mean_J) / averaged
+                    moments = moments + (at.seen / t.classes[:, None, None] - moments) / averaged
                 if step % CHECK_EVERY == 0 or step == steps:
-                    history.note(step, float((gap.square() / t.pair_variance * t.measured).sum() / t.measured.sum()))
+                    history.note(step, at.loss(t))
                 advance(1)
         walkers.sweep(mean_h, mean_J, rng)
         walkers = walkers.raked(t.singles / t.classes[:, None], rng)
@@ -223,6 +216,57 @@ def _descend(
         shares=(t.classes / t.classes.sum()).double(),
     )
     return fitted, history
+
+
+@final
+@dataclass(frozen=True)
+class _At:
+    """Where the ascent stands after a step, and the counts that led there."""
+
+    h: Tensor  # (C, P)
+    J: Tensor  # (C, P, P)
+    seen: Tensor  # (C, P, P) counts of the chains, scaled to those of the classes
+
+    def loss(self, t: Targets) -> float:
+        gap = t.pairs - self.seen.sum(0)
+        return float((gap.square() / t.pair_variance * t.measured).sum() / t.measured.sum())
+
+
+def _ascent(
+    t: Targets, ridge: _Ridges, h: Tensor, walkers: Chains, rates: list[float], rng: torch.Generator
+) -> Iterator[_At]:
+    """Steps of penalised likelihood from independent columns; the chains follow the parameters."""
+    C, P = t.singles.shape
+    shared, own, J = torch.zeros(P, P), torch.zeros(C, P, P), torch.zeros(C, P, P)
+    for rate in rates:
+        walkers.sweep(h, J, rng)
+        seen = walkers.counts() * (t.classes[:, None, None] / walkers.bins.shape[1])
+        singles, pairs = seen.diagonal(dim1=1, dim2=2), seen.sum(0)
+        h = h + rate * (t.singles - singles) / torch.maximum(t.singles.clamp_min(20.0), singles)
+        shared = shared + rate * t.measured * _step(t.pairs - pairs, shared, ridge.shared, ridge.scale, pairs)
+        J = shared.expand(C, P, P)
+        if t.label_pairs is not None and ridge.own is not None and ridge.own_scale is not None:
+            own = own + rate * t.measured * _step(t.label_pairs - seen, own, ridge.own, ridge.own_scale, seen)
+            J = shared + own
+        yield _At(h, J, seen)
+
+
+def _rate(
+    t: Targets, ridge: _Ridges, h: Tensor, walkers: Chains, rng: torch.Generator, advance: Callable[[int], None]
+) -> float:
+    """The largest of RATES after which a few steps are (nearly) as far as after any.
+
+    A step takes each cell by itself. Where many columns say the same, as in traffic or in a census, their steps add up and
+    overshoot: no rate suits all tables.
+    """
+    few = max(TRIAL_CHAINS // len(t.classes), 256)
+    losses = []
+    for rate in RATES:
+        chains = Chains(t.layout, walkers.bins[:, :few])
+        *_, last = _ascent(t, ridge, h, chains, [rate] * TRIAL, rng)
+        losses.append(last.loss(t))
+        advance(TRIAL)
+    return next(rate for rate, loss in zip(RATES, losses, strict=True) if loss <= WORSE * min(losses))
 
 
 def _chains(classes: int, positions: int) -> int:
