@@ -25,12 +25,13 @@ SET, EPSILON, DELTA = "adult", 1.0, 1e-5
 Patch = tuple[Any, str, Any]  # module, constant or function, what to put there
 VARIANTS: dict[str, tuple[Patch, ...]] = {
     "default": (),
-    "no label × pair tables": ((presets, "SHARES", (0.45, 0.55, 0.0)),),
-    "no pair tables but by label": ((presets, "SHARES", (0.45, 0.0, 0.55)),),
-    "a quarter to label × column": ((presets, "SHARES", (0.25, 0.40, 0.35)),),
+    "no second look": ((presets, "USUAL", presets.AMPLE),),
+    "no label × pair tables": ((presets, "USUAL", presets.Shares(0.15, 0.33, 0.27, 0.0, 0.25)),),
+    "no pair tables but by label": ((presets, "USUAL", presets.Shares(0.20, 0.36, 0.0, 0.44)),),
+    "a fifth to label × column": ((presets, "USUAL", presets.Shares(0.15, 0.20, 0.25, 0.15, 0.25)),),
     "no pairs at all": ((presets, "_pairs", lambda *_: []),),
-    "histograms: a tenth": ((presets, "SHARE_HISTOGRAMS", 0.1),),
-    "histograms: a third": ((presets, "SHARE_HISTOGRAMS", 0.33),),
+    "histograms: a tenth": ((presets, "USUAL", presets.Shares(0.10, 0.36, 0.18, 0.11, 0.25)),),
+    "histograms: a third": ((presets, "USUAL", presets.Shares(0.33, 0.26, 0.13, 0.08, 0.20)),),
     "histograms of every column": ((presets, "NO_HISTOGRAM", 0),),
     "no parts inside bins": ((presets, "PARTS", 1),),
     "coarse bins (at most 5)": ((presets, "BINS", (4, 5)),),
@@ -42,10 +43,8 @@ VARIANTS: dict[str, tuple[Patch, ...]] = {
     ),
     "counts cut off at zero": ((consistent, "positive", lambda mean, _: mean.clamp_min(1e-3)),),
     "flat inside bins": ((inside, "_shrink", lambda noisy, widths, *_: widths / widths.sum()),),
+    "one rate of learning": ((maxent, "RATES", (0.2,)),),
     "a quarter of the chains": ((maxent, "CHAINS", 2_048),),
-    "adaptive: a second look at some pairs": (
-        (presets, "_PRESETS", {**presets._PRESETS, "default": presets._PRESETS["adaptive"]}),
-    ),
 }
 
 

@@ -1,4 +1,4 @@
-"""Counts: the noisy tables of a release, laid out by position. And which pairs are worth a second, sharper look.
+"""Counts: the noisy tables of a release, laid out by position. And which pairs deserve a second look.
 
 Post-processing: no row is needed.
 """
@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from dpmerf.errors import TrainError
-from dpmerf.recipes import Histograms, Sharper, Tables
+from dpmerf.recipes import Histograms, SecondLook, Tables
 from dpmerf.release import Measurement, Release
 
 
@@ -155,12 +155,10 @@ def _pair_tables(
         for names, m in zip(recipe.pairs, found, strict=False):
             if into is not None:
                 _place(into, variance, layout, names, m)
-    again = next((s for s in release.plan.stages if isinstance(s.recipe, Sharper)), None)
-    if again is not None and again.name in release.sums:
-        into, variance = (parted, parted_variance) if parted is not None else (whole, whole_variance)
+    again = next((s for s in release.plan.stages if isinstance(s.recipe, SecondLook)), None)
+    if whole is not None and again is not None and again.name in release.sums:
         for names, m in zip(release.chosen, release.measurements(again), strict=True):
-            if into is not None:
-                _place_again(into, variance, layout, names, m)
+            _place_again(whole, whole_variance, layout, names, m)
     return _Pairs(whole[0] if whole is not None else None, whole_variance, parted, parted_variance, measured)
 
 
@@ -181,30 +179,19 @@ def _place_again(into: Tensor, variance: Tensor, layout: Layout, names: tuple[st
     _place(into, variance, layout, names, Measurement(m.block, table.flatten(), (first + second) ** -0.5))
 
 
-def least_explained(release: Release, count: int) -> list[tuple[str, str]]:
-    """The pairs whose tables lie farthest, beyond their noise, from what smaller tables say of them.
-
-    With a label: how a pair goes together within the classes, against how it goes together in all of them. Without
-    one: a pair against independence.
-    """
+def most_dependent(release: Release, count: int) -> list[tuple[str, str]]:
+    """The pairs whose tables lie farthest, beyond their noise, from independence within the classes."""
     t = noisy_tables(release)
-    S = t.layout.members.double()
+    if t.pairs is None:
+        return []
+    S, seg = t.layout.members.double(), t.layout.column_of
+    sizes = torch.tensor(t.layout.sizes, dtype=torch.float64)
     single = t.singles.double().clamp_min(1.0)
     classes = (single @ S).mean(1)  # (C,)
-    alone = single[:, :, None] * single[:, None, :] / classes[:, None, None]  # independent within a class
-    table, variance, expected = t.label_pairs, t.label_pair_variance, alone
-    if t.pairs is not None and table is not None:
-        together = (t.pairs.double() / alone.sum(0)).clamp(0, 50)
-        expected = alone * together
-    if table is None:
-        if t.pairs is None:
-            return []
-        table, variance, expected = t.pairs[None], t.pair_variance, alone.sum(0, keepdim=True)
-    sizes = torch.tensor(t.layout.sizes, dtype=torch.float64)
-    energy = S.T @ (table.double() - expected).square().sum(0) @ S
-    noise = variance.double() * sizes[:, None] * sizes * len(table)
-    excess = (energy - noise).flatten()
-    q = len(sizes)
-    known = torch.nonzero(t.measured.triu(1).flatten()).flatten()
-    order = known[torch.argsort(excess[known], descending=True, stable=True)][:count].tolist()
-    return [(t.layout.names[k // q], t.layout.names[k % q]) for k in order]
+    gap = t.pairs.double() - torch.einsum("ci,cj->ij", single / classes[:, None], single)
+    gap = gap - (gap @ S / sizes)[:, seg]  # what margins say is known better from other tables
+    gap = gap - (S.T @ gap / sizes[:, None])[seg]
+    excess = S.T @ gap.square() @ S - t.pair_variance.double() * (sizes[:, None] - 1) * (sizes - 1)
+    row, column = torch.nonzero(t.measured.triu(1), as_tuple=True)
+    order = torch.argsort(excess[row, column], descending=True, stable=True)[:count]
+    return [(t.layout.names[i], t.layout.names[j]) for i, j in torch.stack([row, column], 1)[order].tolist()]

@@ -19,7 +19,7 @@ from dpmerf.codec import Codec
 from dpmerf.errors import ArtefactError, DpmerfError, PlanError
 from dpmerf.features.algebra import BITS, FeatureMap
 from dpmerf.grid import Binning
-from dpmerf.recipes import AnyRecipe, Directions, Embedding, Histograms, ImageEmbedding, Sharper, Tables
+from dpmerf.recipes import AnyRecipe, Directions, Embedding, Histograms, ImageEmbedding, SecondLook, Tables
 from dpmerf.schema import Schema
 
 FORMAT = 1
@@ -91,9 +91,9 @@ class Plan:
         match stage.recipe:
             case Tables():
                 return stage.recipe.feature_map(self.codec, self._largest_bins(stage.recipe))
-            case Sharper():
+            case SecondLook():
                 bins = self._largest_bins(self.tables)
-                return stage.recipe.feature_map(self.codec, bins, self.tables, stage.recipe.largest(bins, self.tables))
+                return stage.recipe.feature_map(bins, stage.recipe.largest(bins, self.tables))
             case Histograms() | Directions() | Embedding() | ImageEmbedding():
                 return stage.recipe.feature_map(self.codec)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 from dpmerf import error
 from dpmerf.budget import Unit, check_delta, check_epsilon, mu_of
@@ -11,28 +12,40 @@ from dpmerf.errors import PlanError
 from dpmerf.grid import FineGrid
 from dpmerf.image_presets import image_stages
 from dpmerf.plan import Plan, Stage
-from dpmerf.recipes import Directions, Embedding, Histograms, Sharper, Tables
+from dpmerf.recipes import Directions, Embedding, Histograms, SecondLook, Tables
 from dpmerf.schema import Numeric, Schema
 
 DEFAULT_ROWS = 10_000  # assumed when nobody says how many rows to expect
 PAPER_DIM = 2_000
-SHARE_HISTOGRAMS = 0.20  # of μ², for the fine histograms
-SHARES = (0.45, 0.30, 0.25)  # of the rest: label × column (more where few pairs are measured), pairs, label × pairs
-COARSE_SINGLE = 0.60  # label × column where noise leaves no more than the least number of bins: pairs show little there
+LOOKED_AT_TWICE = 3  # one in so many pairs
 MOST_CELLS = 8e6  # classes × positions²: above it no pairs are measured, and groups of columns are larger
 MOST_CLASSES = 16  # a label with more classes is modelled as a column among the others
 NO_HISTOGRAM = 8  # cells up to which a column is a table of its own anyway
 FINE_CELLS = (8, 256)  # least and most
 BINS = (4, 20)  # least and most
 PARTS = 8  # of a bin, at most: what a label × column table resolves beyond the bins of pairs
-SHARE_SHARPER = 0.3  # of μ², for the second look of the adaptive preset
-SHARPER_PAIRS = 8  # one in so many pairs gets it
 WIDE = 64  # columns from which, if not all pairs can be paid for, means and covariances are measured in their place
 WIDE_CELLS = (16, 64)  # least and most fine cells of such a column
 WIDE_HISTOGRAMS = 0.3  # of μ², for their histograms
 GROUP_NOISE = 20.0  # times a group's variance: the largest eigenvalue that noise alone may give groups' covariance
 WIDE_SHARES = (0.5, 0.4, 0.1)  # means, products, lengths
 BIN_NOISE = 6.0  # an average cell of a pair table holds at least this many times its noise
+
+
+class Shares(NamedTuple):
+    """Of μ²: fine histograms, label × column, pairs, label × pairs, and a second look at some of the pairs."""
+
+    histograms: float
+    single: float
+    pair: float
+    label_pair: float
+    again: float = 0.0
+
+
+AMPLE = Shares(0.20, 0.36, 0.24, 0.20)  # where noise allows the most bins, or not all pairs
+USUAL = Shares(0.15, 0.38, 0.15, 0.09, 0.23)
+COARSE = Shares(0.15, 0.50, 0.13, 0.00, 0.22)  # where it leaves no more than the least number: pairs show little
+COARSE_SINGLE = 0.48  # label × column there, at least, if there is no second look
 
 
 def make_plan(
@@ -66,65 +79,75 @@ def make_plan(
 
 
 def _default(schema: Schema, rows: int, noise: float, balanced: bool, unit: Unit, seed: int) -> tuple[Stage, ...]:
-    """Histograms first, which cut the bins; then all the tables that the noise allows, in one measurement."""
+    """Histograms first, which cut the bins; then the tables that the noise allows; then the strongest pairs again."""
     codec = Codec(schema)
     every_column = FineGrid(codec, FINE_CELLS[1]).variables
     drawn = tuple(name for name, v in every_column.items() if v.size > NO_HISTOGRAM) or tuple(schema.learned)
-    noise_histograms = noise * math.sqrt(len(drawn) / SHARE_HISTOGRAMS)
-    cells = int(min(max((0.1 * rows / noise_histograms) ** 2, FINE_CELLS[0]), FINE_CELLS[1]))
     by_label = _has_classes(schema, codec)
     features = [name for name in schema.learned if not (by_label and name == schema.label)]
-    noise_tables = noise / math.sqrt(1 - SHARE_HISTOGRAMS)
     classes = codec.label.size if by_label and codec.label else 1
+    cells = _cells(rows, noise, len(drawn), AMPLE)
     grid = FineGrid(codec, cells).variables
     positions = sum(min(grid[name].size, BINS[0]) for name in features)
     affordable = classes * positions**2 <= MOST_CELLS
-    pairs = _pairs(features, rows, noise_tables, SHARES[1] + SHARES[2]) if affordable else []
-    if (
-        len(features) >= WIDE
-        and len(pairs) < len(features) * (len(features) - 1) // 2
-        and _ordered(grid, features, schema)
-    ):
-        return _wide(rows, noise, features, cells, by_label, classes)
+    pairs = _pairs(features, rows, noise, AMPLE.pair + AMPLE.label_pair) if affordable else []
     every = len(pairs) == len(features) * (len(features) - 1) // 2 > 0
-    single = SHARES[0] if every else max(SHARES[0], len(features) / (len(features) + len(pairs)))
-    pair, label_pair = _shares_of_pairs(single, by_label)
-    if pairs:
-        bins = _bins(rows, noise_tables, len(pairs), pair, label_pair, classes)
-    else:
-        bins = _limited(rows / (classes * BIN_NOISE * noise_tables * math.sqrt(len(features))))
-    if bins == BINS[0] and single < COARSE_SINGLE:
-        single, (pair, label_pair) = COARSE_SINGLE, _shares_of_pairs(COARSE_SINGLE, by_label)
-    tables = Tables(
-        bins=bins,
-        parts=PARTS,
-        by_label=by_label,
-        pairs=tuple(pairs),
-        share_single=single,
-        share_pair=pair,
-        share_label_pair=label_pair,
+    if len(features) >= WIDE and not every and _ordered(grid, features, schema):
+        return _wide(rows, noise, features, cells, by_label, classes)
+    shares, bins = _shares(rows, noise, len(features), len(pairs), every, by_label, classes)
+    tables = shares.single + shares.pair + shares.label_pair
+    stages = (
+        Stage("discover", shares.histograms, Histograms(cells=_cells(rows, noise, len(drawn), shares), columns=drawn)),
+        Stage(
+            "tables",
+            tables,
+            Tables(
+                bins=bins,
+                parts=PARTS,
+                by_label=by_label,
+                pairs=tuple(pairs),
+                share_single=shares.single / tables,
+                share_pair=shares.pair / tables,
+                share_label_pair=shares.label_pair / tables,
+            ),
+        ),
     )
-    return (
-        Stage("discover", SHARE_HISTOGRAMS, Histograms(cells=cells, columns=drawn)),
-        Stage("tables", 1 - SHARE_HISTOGRAMS, tables),
-    )
+    if shares.again == 0:
+        return stages
+    return (*stages, Stage("second look", shares.again, SecondLook(count=len(pairs) // LOOKED_AT_TWICE)))
 
 
-def _shares_of_pairs(single: float, by_label: bool) -> tuple[float, float]:
-    """Pairs and label × pairs share what label × column leaves."""
-    pair, label_pair = (s * (1 - single) / (SHARES[1] + SHARES[2]) for s in SHARES[1:])
-    return (pair, label_pair) if by_label else (pair + label_pair, 0.0)
+def _cells(rows: int, noise: float, columns: int, shares: Shares) -> int:
+    """Fine cells of a column."""
+    noise_histograms = noise * math.sqrt(columns / shares.histograms)
+    return int(min(max((0.1 * rows / noise_histograms) ** 2, FINE_CELLS[0]), FINE_CELLS[1]))
 
 
-def _adaptive(schema: Schema, rows: int, noise: float, balanced: bool, unit: Unit, seed: int) -> tuple[Stage, ...]:
-    """The default with less budget, and the rest for a second look at the pairs that its tables explain least."""
-    first = _default(schema, rows, noise / math.sqrt(1 - SHARE_SHARPER), balanced, unit, seed)
-    tables = first[-1].recipe
-    if not isinstance(tables, Tables) or not tables.pairs:
-        raise PlanError("the adaptive preset chooses among pairs of columns, and this plan measures none: use default")
-    count = math.ceil(len(tables.pairs) / SHARPER_PAIRS)
-    parts = tuple(Stage(s.name, s.share * (1 - SHARE_SHARPER), s.recipe) for s in first)
-    return (*parts, Stage("sharper", SHARE_SHARPER, Sharper(count=count)))
+def _shares(
+    rows: int, noise: float, columns: int, pairs: int, every: bool, by_label: bool, classes: int
+) -> tuple[Shares, int]:
+    """How the budget is spent, and the bins of a column: as many as the noise of pairs allows."""
+
+    def with_bins(shares: Shares) -> tuple[Shares, int]:
+        if not by_label:
+            shares = shares._replace(pair=shares.pair + shares.label_pair, label_pair=0.0)
+        return shares, _bins(rows, noise, columns, pairs, shares, classes)
+
+    found = with_bins(AMPLE)
+    if every and pairs >= LOOKED_AT_TWICE:
+        if found[1] < BINS[1]:
+            found = with_bins(USUAL)
+        return with_bins(COARSE) if found[1] == BINS[0] else found
+    least = AMPLE.single if every else columns / (columns + pairs) * (1 - AMPLE.histograms)
+    found = with_bins(_more_single(least))
+    return with_bins(_more_single(max(least, COARSE_SINGLE))) if found[1] == BINS[0] else found
+
+
+def _more_single(least: float) -> Shares:
+    """AMPLE with at least so much for label × column; pairs and label × pairs share what is left."""
+    single = max(AMPLE.single, least)
+    left = max(1 - AMPLE.histograms - single, 0.0) / (AMPLE.pair + AMPLE.label_pair)
+    return AMPLE._replace(single=single, pair=AMPLE.pair * left, label_pair=AMPLE.label_pair * left)
 
 
 def _wide(rows: int, noise: float, features: list[str], cells: int, by_label: bool, classes: int) -> tuple[Stage, ...]:
@@ -171,11 +194,12 @@ def _pairs(columns: list[str], rows: int, noise: float, share: float) -> list[tu
     return [(columns[i], columns[j]) for i in range(q) for j in range(i + 1, min(i + width, q - 1) + 1)]
 
 
-def _bins(rows: int, noise: float, tables: int, share: float, label_share: float, classes: int) -> int:
-    """As many bins as leave an average pair cell BIN_NOISE times above its noise."""
-    precision = share / tables + label_share / (tables * classes)
-    cell_noise = noise / math.sqrt(precision)
-    return _limited(math.sqrt(rows / (BIN_NOISE * cell_noise)))
+def _bins(rows: int, noise: float, columns: int, pairs: int, shares: Shares, classes: int) -> int:
+    """As many bins as leave an average cell, of pairs if there are any, BIN_NOISE times above its noise."""
+    if pairs == 0:
+        return _limited(rows / (classes * BIN_NOISE * noise * math.sqrt(columns / shares.single)))
+    precision = (shares.pair + shares.again + shares.label_pair / classes) / pairs
+    return _limited(math.sqrt(rows * math.sqrt(precision) / (BIN_NOISE * noise)))
 
 
 def _limited(bins: float) -> int:
@@ -201,4 +225,4 @@ def _paper(schema: Schema, rows: int, noise: float, balanced: bool, unit: Unit, 
     return (Stage("embedding", 1.0, recipe),)
 
 
-_PRESETS = {"default": _default, "adaptive": _adaptive, "paper": _paper}
+_PRESETS = {"default": _default, "paper": _paper}

@@ -107,21 +107,18 @@ class Tables(Recipe):
         return add
 
 
-class Sharper(Recipe):
-    """A second look at a few pairs of the tables before it, chosen from what was released: label × pair, or the pair.
+class SecondLook(Recipe):
+    """A second look at a few pairs of the tables before it, chosen from what was released.
 
     Each of the `count` tables has the weight √(1/count), whichever they are: the norm is 1 and the diameter √2.
     """
 
-    kind: Literal["sharper"] = "sharper"
+    kind: Literal["second look"] = "second look"
     count: int = Field(ge=1, le=100_000)
 
-    def feature_map(
-        self, codec: Codec, binning: Binning, tables: Tables, chosen: tuple[tuple[str, str], ...]
-    ) -> FeatureMap:
+    def feature_map(self, binning: Binning, chosen: tuple[tuple[str, str], ...]) -> FeatureMap:
         v = binning.variables
-        by = (onehot(v[codec.schema.label]),) if tables.by_label and codec.schema.label else ()
-        return math.sqrt(1 / self.count) * total([_by(onehot(v[a], v[b]), by) for a, b in chosen])
+        return math.sqrt(1 / self.count) * total([onehot(v[a], v[b]) for a, b in chosen])
 
     def largest(self, binning: Binning, tables: Tables) -> tuple[tuple[str, str], ...]:
         """The pairs with the largest tables: what a plan is priced with."""
@@ -254,7 +251,7 @@ class ImageEmbedding(Recipe):
 
 
 AnyRecipe = Annotated[
-    Histograms | Tables | Sharper | Directions | Embedding | ImageEmbedding, Field(discriminator="kind")
+    Histograms | Tables | SecondLook | Directions | Embedding | ImageEmbedding, Field(discriminator="kind")
 ]
 
 

@@ -27,7 +27,7 @@ from dpmerf.errors import ArtefactError, DpmerfError
 from dpmerf.features.algebra import BITS, Block, FeatureMap
 from dpmerf.grid import Binning
 from dpmerf.plan import Plan, Stage, digest
-from dpmerf.recipes import Directions, Embedding, Histograms, ImageEmbedding, Sharper, Tables, View
+from dpmerf.recipes import Directions, Embedding, Histograms, ImageEmbedding, SecondLook, Tables, View
 from dpmerf.scores import Scores
 
 FORMAT = 1
@@ -89,8 +89,8 @@ class Release:
         match stage.recipe:
             case Tables():
                 return stage.recipe.feature_map(self.codec, self._bins)
-            case Sharper():
-                return stage.recipe.feature_map(self.codec, self._bins, self.plan.tables, self.chosen)
+            case SecondLook():
+                return stage.recipe.feature_map(self._bins, self.chosen)
             case Histograms() | Directions() | Embedding() | ImageEmbedding():
                 return stage.recipe.feature_map(self.codec)
 
@@ -99,7 +99,7 @@ class Release:
         match stage.recipe:
             case Tables():
                 return stage.recipe.view(self._bins)
-            case Sharper():
+            case SecondLook():
                 return self.plan.tables.view(self._bins)
             case Directions():
                 if self.scores is None:

@@ -73,8 +73,8 @@ VARIANTS: dict[str, Maker] = {
     "discover + directions": lambda e: directions(NUMBERS + ODD + LABEL, "y", ROW, e),
     "discover + directions, unlabelled": lambda e: directions(NUMBERS + ODD, None, ROW, e),
     "discover + directions, person": lambda e: directions(NUMBERS + LABEL + WHO, "y", PERSON_ADD, e),
-    "adaptive": lambda e: make_plan(  # planned for more rows than there are: few rows get no pairs
-        schema(NUMBERS + CATEGORIES + LABEL, "y"), e, 1e-5, rows=20_000, preset="adaptive"
+    "discover + tables + second look": lambda e: make_plan(  # planned for more rows than there are: few get no pairs
+        schema(NUMBERS + CATEGORIES + LABEL, "y"), e, 1e-5, rows=20_000
     ),
     "discover + tables, person": lambda e: preset(NUMBERS + LABEL + WHO, "y", PERSON, "default", e),
 }

@@ -12,7 +12,7 @@ import pytest
 import dpmerf
 from conftest import mixed_rows
 from dpmerf import counts
-from dpmerf.errors import ArtefactError, DpmerfError, PlanError, TrainError
+from dpmerf.errors import ArtefactError, DpmerfError, TrainError
 from dpmerf.model import Model
 from dpmerf.presets import make_plan
 from dpmerf.private.measure import measure
@@ -147,33 +147,47 @@ def test_training_reaches_the_noise_floor(model: Model) -> None:
         assert model.history.loss[-1] < 3 * model.history.floor
 
 
-def test_the_adaptive_preset_looks_twice_at_the_pairs_that_small_tables_explain_least(tmp_path: Path) -> None:
-    """Six fair coins and a label that is the parity of two of them: no pair shows it, label × that pair does."""
+def test_the_default_looks_twice_at_the_pairs_that_depend_most(tmp_path: Path) -> None:
+    """Nine columns of four values, of which two are nearly copies of others: those pairs are seen again, sharper."""
     rng = np.random.default_rng(0)
-    coins = rng.integers(0, 2, (8_000, 6)).astype(bool)
-    table = pa.table({"y": coins[:, 1] ^ coins[:, 4], **{f"c{j}": coins[:, j] for j in range(6)}})
-    flags = "".join(f'[columns.{name}]\nkind = "flag"\n' for name in table.column_names)
-    plan = make_plan(Schema.parse(f'label = "y"\n{flags}'), 1.0, 1e-5, rows=8_000, preset="adaptive")
-    assert [s.name for s in plan.stages] == ["discover", "tables", "sharper"]
+    values = rng.integers(0, 4, (8_000, 9))
+    for copy, of in ((5, 1), (8, 2)):
+        values[:, copy] = np.where(rng.random(8_000) < 0.9, values[:, of], values[:, copy])
+    table = pa.table({f"c{j}": pa.array([f"v{v}" for v in values[:, j]]) for j in range(9)})
+    text = "".join(f'[columns.{n}]\nkind = "category"\nvalues = ["v0", "v1", "v2", "v3"]\n' for n in table.column_names)
+    plan = make_plan(Schema.parse(text), 1.0, 1e-5, rows=8_000)
+    assert [s.name for s in plan.stages] == ["discover", "tables", "second look"]
     assert math.isclose(sum(p.mu**2 for p in plan.prices), plan.mu**2, rel_tol=1e-9)  # one budget for all three
     release = measure(table, plan)
-    assert release.chosen[0] == ("c1", "c4") and len(release.chosen) == 2
+    assert set(release.chosen[:2]) == {("c1", "c5"), ("c2", "c8")} and len(release.chosen) == 12
     first, second = (counts.noisy_tables(r) for r in (_without_last_stage(release), release))
     i, j = (first.layout.names.index(name) for name in release.chosen[0])
-    assert second.label_pair_variance[i, j] < 0.3 * first.label_pair_variance[i, j]
-    others = first.label_pair_variance != second.label_pair_variance
-    assert int(others.sum()) == 2 * len(release.chosen)
+    assert second.pair_variance[i, j] < 0.3 * first.pair_variance[i, j]
+    assert int((first.pair_variance != second.pair_variance).sum()) == 2 * len(release.chosen)
     release.save(tmp_path / "r")
     assert Release.verify(tmp_path / "r").chosen == release.chosen
     rows = train(release, seed=1).sample(4_000)
+    assert np.mean(np.array(rows["c1"]) == np.array(rows["c5"])) > 0.8
+
+
+def test_a_label_that_only_a_pair_shows_is_found() -> None:
+    """Six fair coins and a label that is the parity of two of them: no pair shows it, label × that pair does."""
+    rng = np.random.default_rng(0)
+    coins = rng.integers(0, 2, (16_000, 6)).astype(bool)
+    table = pa.table({"y": coins[:, 1] ^ coins[:, 4], **{f"c{j}": coins[:, j] for j in range(6)}})
+    flags = "".join(f'[columns.{name}]\nkind = "flag"\n' for name in table.column_names)
+    plan = make_plan(Schema.parse(f'label = "y"\n{flags}'), 1.0, 1e-5, rows=16_000)
+    rows = train(measure(table, plan), seed=1).sample(4_000)
     y, a, b = (np.array(rows[name]) for name in ("y", "c1", "c4"))
     assert np.mean(y == (a ^ b)) > 0.9
 
 
-def test_the_adaptive_preset_says_when_there_is_nothing_to_choose() -> None:
-    with pytest.raises(PlanError, match="use default"):
-        make_plan(Schema.parse('[columns.a]\nkind = "flag"\n'), 1.0, 1e-5, preset="adaptive")
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 50.0])
+def test_the_second_look_is_for_noise_that_limits_the_bins(epsilon: float) -> None:
+    columns = "".join(f'[columns.c{j}]\nkind = "number"\nmin = 0\nmax = 1\n' for j in range(8))
+    plan = make_plan(Schema.parse(columns), epsilon, 1e-5, rows=20_000)
+    assert ("second look" in [s.name for s in plan.stages]) == (plan.tables.bins < 20)
 
 
 def _without_last_stage(release: Release) -> Release:
-    return replace(release, sums={name: s for name, s in release.sums.items() if name != "sharper"})
+    return replace(release, sums={name: s for name, s in release.sums.items() if name != "second look"})

@@ -21,9 +21,7 @@ Label = Annotated[str | None, typer.Option(help="Label column; the schema's own 
 RowsHint = Annotated[int | None, typer.Option(help="Expected number of rows: a public fact or a guess.")]
 UnitText = Annotated[str, typer.Option(help="What is protected: 'row' or 'person:COLUMN,ROWS'.")]
 Neighbours = Annotated[str, typer.Option(help="'replace' (rows public) or 'add-remove'.")]
-Preset = Annotated[
-    str, typer.Option(help="'default', 'adaptive' (looks twice at a few pairs) or 'paper' (the paper's method).")
-]
+Preset = Annotated[str, typer.Option(help="'default' or 'paper' (the paper's method).")]
 Balanced = Annotated[bool, typer.Option(help="Classes are known to be equally frequent: do not measure them.")]
 Seed = Annotated[int, typer.Option(help="Seed for everything but the noise.")]
 Steps = Annotated[int | None, typer.Option(help="Training steps; a good number if left out.")]

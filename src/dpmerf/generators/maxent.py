@@ -252,12 +252,12 @@ def _ascent(
 
 
 def _rate(
-    t: Targets, ridge: _Ridges, h: Tensor, walkers: Chains, rng: torch.Generator, advance: Callable[[int], None]
+    t: Targets, ridge: _Ridges, h: Tensor, walkers: Chains, rng: torch.Generator, advance: Callable[[int], object]
 ) -> float:
     """The largest of RATES after which a few steps are (nearly) as far as after any.
 
-    A step takes each cell by itself. Where many columns say the same, as in traffic or in a census, their steps add up and
-    overshoot: no rate suits all tables.
+    A step takes each cell by itself. Where many columns say the same, as in a census, their steps add up and overshoot:
+    no rate suits all tables.
     """
     few = max(TRIAL_CHAINS // len(t.classes), 256)
     losses = []

@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import Tensor
 
-from dpmerf.counts import least_explained
+from dpmerf.counts import most_dependent
 from dpmerf.errors import DataError, LedgerError, PlanError
 from dpmerf.features.algebra import BITS, FeatureMap
 from dpmerf.grid import Binning
@@ -19,7 +19,7 @@ from dpmerf.private.noise import NoiseSource, OpenDPGaussian
 from dpmerf.private.rows import Rows
 from dpmerf.private.spark import SparkTable, sum_on_spark
 from dpmerf.progress import SILENT, Bars
-from dpmerf.recipes import Directions, Histograms, Sharper, Tables, View
+from dpmerf.recipes import Directions, Histograms, SecondLook, Tables, View
 from dpmerf.release import Release
 from dpmerf.scores import Scores
 
@@ -65,10 +65,10 @@ def measure(
             sums = {**sums, stage.name: noise.add(exact, price.sigma, advance)}
         if isinstance(stage.recipe, Histograms):
             binning = _digested(Release(plan, sums, count, noise.name, None), stage)
-        again = next((s.recipe for s in plan.stages if isinstance(s.recipe, Sharper)), None)
+        again = next((s.recipe for s in plan.stages if isinstance(s.recipe, SecondLook)), None)
         if isinstance(stage.recipe, Tables) and again is not None:
             known = Release(plan, sums, count, noise.name, binning)
-            binning = {**(binning or {}), "chosen": least_explained(known, again.count)}
+            binning = {**(binning or {}), "chosen": most_dependent(known, again.count)}
     return Release(plan, sums, count, noise.name, binning)
 
 
