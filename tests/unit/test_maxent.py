@@ -9,9 +9,10 @@ import torch
 from torch import Tensor
 
 from dpmerf.codec import Codec
-from dpmerf.counts import Layout
-from dpmerf.generators.consistent import Targets
-from dpmerf.generators.maxent import MaxEnt, _prior
+from dpmerf.counts import Layout, noisy_tables
+from dpmerf.generators.consistent import Targets, consistent
+from dpmerf.generators.gibbs import Chains
+from dpmerf.generators.maxent import RATES, MaxEnt, _prior, _rate, _ridges
 from dpmerf.grid import Binning
 from dpmerf.presets import make_plan
 from dpmerf.private.measure import measure
@@ -93,3 +94,22 @@ def _inside_bins(binning: Binning, codec: Codec, rows: pa.Table) -> float:
 
 def test_where_noise_drowns_all_tables_they_are_taken_for_independent() -> None:
     assert float(_found(4, torch.zeros(12, 12), 200.0).max()) < 0.02
+
+
+@pytest.mark.parametrize(("alike", "epsilon"), [(False, 0.5), (True, 5.0)])
+def test_columns_that_say_the_same_are_learned_slowly(alike: bool, epsilon: float) -> None:
+    """Sixteen columns that follow one hidden state overshoot together at the rate that suits columns on their own."""
+    rng = np.random.default_rng(0)
+    frequent = 1 / np.arange(1, 13) ** 1.5
+    hidden, kinds = rng.choice(12, 50_000, p=frequent / frequent.sum()), rng.integers(0, 6, (16, 12))
+    followed = (rng.random((16, 50_000)) < 0.99) & alike
+    codes = np.where(followed, kinds[:, hidden], rng.integers(0, 6, (16, 50_000)))
+    names, values = [f"c{j}" for j in range(16)], np.array([f"v{i}" for i in range(6)])
+    table = pa.table({name: values[code] for name, code in zip(names, codes, strict=True)})
+    text = "".join(f'[columns.{n}]\nkind = "category"\nvalues = {values.tolist()}\n' for n in names)
+    t = consistent(noisy_tables(measure(table, make_plan(Schema.parse(text), epsilon, 1e-5, rows=50_000))))
+    h = (t.singles / t.classes[:, None]).clamp_min(1e-7).log()
+    seeded = torch.Generator().manual_seed(0)
+    walkers = Chains.independent(t.layout, h, 4_096, seeded)
+    found = _rate(t, _ridges(t, 1.0), h, walkers, seeded, lambda _: None)
+    assert found < RATES[0] if alike else found == RATES[0]
