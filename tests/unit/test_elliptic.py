@@ -131,10 +131,10 @@ def test_other_units_labels_and_gaps() -> None:
     unlabelled = Schema.parse(SIGNALS.replace("s3]\nkind", "s3]\nnullable = true\nkind"))
     values = [None if i % 5 < 2 else v for i, v in enumerate(table["s3"].to_pylist())]
     gaps = pa.table({n: table[n] for n in unlabelled.columns} | {"s3": pa.array(values)})
-    plan = make_plan(unlabelled, 2.0, 1e-5, rows=1_500)  # two fifths are null, give or take 0.04
+    plan = make_plan(unlabelled, 4.0, 1e-5, rows=1_500)  # two fifths are null, give or take 0.03
     made = train(measure(gaps, plan)).sample(1_500)
     assert isinstance(plan.stages[-1].recipe, Directions)
-    assert 0.2 < made["s3"].null_count / 1_500 < 0.6
+    assert 0.25 < made["s3"].null_count / 1_500 < 0.55
     regression = Schema.parse(f'label = "s0"\n{SIGNALS}[columns.f]\nkind = "flag"\n')
     flagged = table.drop(["y"]).append_column("f", pa.array([True] * 300 + [False] * 1_200))
     rows = train(measure(flagged, make_plan(regression, 1.0, 1e-5, rows=1_500))).sample(1_500)

@@ -91,7 +91,7 @@ def release(
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
-    """The only private step: spend the budget, read the rows once, publish noisy sums."""
+    """The only private step: spend the budget, read the rows, publish noisy sums."""
     priced = Plan.load(plan)
     if engine not in ("local", "spark"):
         raise PlanError(f"there is no engine '{engine}'. Choose local or spark")
