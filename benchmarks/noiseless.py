@@ -20,3 +20,6 @@ class Noiseless(NoiseSource):
         if advance is not None:
             advance(sums.numel())
         return sums.clone()
+
+    def choose(self, scores: list[int], scale: float) -> int:
+        return scores.index(max(scores))

@@ -23,3 +23,8 @@ class FixedNoise(NoiseSource):
         if advance is not None:
             advance(sums.numel())
         return sums + noise.round().to(torch.int64)
+
+    def choose(self, scores: list[int], scale: float) -> int:
+        generator = torch.Generator().manual_seed(self.seed)
+        gumbel = -torch.empty(len(scores), dtype=torch.float64).exponential_(generator=generator).log()
+        return int((torch.tensor(scores) / scale + gumbel).argmax())

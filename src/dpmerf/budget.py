@@ -5,13 +5,17 @@ exactly: mu^2 = sum of mu_i^2. One curve turns mu into (epsilon, delta) (Balle a
 
     delta = Phi(-epsilon/mu + mu/2) - e^epsilon Phi(-epsilon/mu - mu/2)
 
+A choice of one of several candidates by noisy scores (the exponential mechanism) has a loss of bounded range, which
+composes exactly with the Gaussians too; see `choice_losses`.
+
 >>> round(noise_multiplier(1.0, 1e-5), 3)
 3.731
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 from typing import Any, Literal, NamedTuple, final, get_args
 
 from dpmerf.errors import BudgetError
@@ -75,8 +79,8 @@ def _integral(x: float, factor: Callable[[float], float]) -> float:
     )
 
 
-def delta_of(mu: float, epsilon: float) -> float:
-    """The smallest delta for which a mu-GDP release is (epsilon, delta)-DP.
+def delta_of(mu: float, epsilon: float, choices: Sequence[float] = ()) -> float:
+    """The smallest delta for which a mu-GDP release, together with `choices`, is (epsilon, delta)-DP.
 
     >>> f"{delta_of(1 / 3.7306, 1.0):.2e}"
     '1.00e-05'
@@ -84,6 +88,8 @@ def delta_of(mu: float, epsilon: float) -> float:
     _check_mu(mu)
     if not epsilon >= 0:
         raise BudgetError(f"epsilon is {epsilon}: write a number of 0 or more")
+    if choices:
+        return math.fsum(p * _gaussian_at(mu, epsilon - loss) for loss, p in choice_losses(tuple(choices)))
     if mu == 0:
         return 0.0
     x = epsilon / mu - mu / 2
@@ -94,6 +100,13 @@ def delta_of(mu: float, epsilon: float) -> float:
         return density * _integral(x, lambda s: -math.expm1(-mu * s))
     # delta > 0.6 here, so the subtraction is harmless
     return math.erfc(x / math.sqrt(2)) / 2 - density * _integral(epsilon / mu + mu / 2, lambda s: 1.0)
+
+
+def _gaussian_at(mu: float, epsilon: float) -> float:
+    """delta_of for an epsilon of any sign: P(S) - e^epsilon Q(S) at its largest, by the symmetry of P and Q."""
+    if epsilon >= 0:
+        return delta_of(mu, epsilon)
+    return -math.expm1(epsilon) + math.exp(epsilon) * delta_of(mu, -epsilon)
 
 
 def epsilon_of(mu: float, delta: float) -> float:
@@ -108,13 +121,16 @@ def epsilon_of(mu: float, delta: float) -> float:
     return _bisect(enough, 0.0, lambda epsilon: delta_of(mu, epsilon) <= delta)
 
 
-def mu_of(epsilon: float, delta: float) -> float:
-    """The largest mu that (epsilon, delta) allows, rounded down: `delta_of(mu, epsilon) <= delta` holds in floats."""
+def mu_of(epsilon: float, delta: float, choices: Sequence[float] = ()) -> float:
+    """The largest mu that (epsilon, delta) allows beside `choices`, rounded down.
+
+    `delta_of(mu, epsilon, choices) <= delta` holds in floats.
+    """
     epsilon, delta = check_epsilon(epsilon), check_delta(delta)
     too_much = 1.0
-    while delta_of(too_much, epsilon) <= delta:
+    while delta_of(too_much, epsilon, choices) <= delta:
         too_much *= 2
-    mu = _bisect(0.0, too_much, lambda mu: delta_of(mu, epsilon) <= delta)
+    mu = _bisect(0.0, too_much, lambda mu: delta_of(mu, epsilon, choices) <= delta)
     if not (mu > 0 and math.isfinite(1 / mu)):
         raise BudgetError(f"epsilon = {epsilon:g} with delta = {delta:g} is too small for any noise: raise one of them")
     return mu
@@ -134,6 +150,74 @@ def compose(*mus: float) -> float:
     for mu in mus:
         _check_mu(mu)
     return math.hypot(*mus)
+
+
+# --- choices ---------------------------------------------------------------------------------------------------------
+#
+# The exponential mechanism picks c with probability proportional to e^(u_c / scale). If a neighbour moves no score by
+# more than s, its loss log(P(c) / Q(c)) = (u_c - u'_c) / scale - log(Z / Z') lies in a window of width range = 2 s /
+# scale, wherever that window is ("bounded range", Durfee and Rogers 2019). Of all pairs P, Q with losses in [t - range,
+# t] the worst has both ends only, and the largest delta over t is (Dong, Durfee and Rogers 2020; a = e^epsilon)
+#
+#     delta(epsilon) = (sqrt(e^range) - sqrt(a))^2 / (e^range - 1),   |epsilon| <= range.
+#
+# Its second derivative in a is the density of P/Q under Q: under P the loss has density e^(l/2) / (4 sinh(range / 2))
+# on [-range, range]. A pair with that law dominates the choice, and dominating pairs compose with others, adaptively
+# and in any order (Zhu, Dong and Wang 2022): losses add up, and delta is the mean of the Gaussians' delta at epsilon
+# less the loss.
+
+MOST_RANGE = 20.0  # of a choice's loss
+CELLS = 64  # of the range of a choice: the error of delta falls with their square
+
+
+@lru_cache(maxsize=64)
+def choice_losses(ranges: tuple[float, ...]) -> tuple[tuple[float, float], ...]:
+    """((loss, probability), ...) of several choices together, from above: a discrete pair that dominates them.
+
+    The mass of a cell of losses goes to its two ends so that both P's and Q's mass stay (a mean-preserving spread of
+    P/Q, which only helps an attacker).
+
+    >>> found = choice_losses((0.4,))
+    >>> round(sum(p for _, p in found), 12), round(sum(p * math.exp(-l) for l, p in found), 12)
+    (1.0, 1.0)
+    """
+    if not ranges or any(not (math.isfinite(r) and 0 < r <= MOST_RANGE) for r in ranges):
+        raise BudgetError(f"a choice has a range above 0 and at most {MOST_RANGE:g}")
+    step = 2 * max(ranges) / CELLS
+    total = {0: 1.0}  # multiples of the step -> probability
+    for r in ranges:
+        ends = math.ceil(r / step)
+        own: dict[int, float] = {}
+        for i in range(-ends, ends):
+            low, high = max(i * step, -r), min((i + 1) * step, r)
+            mass = (math.exp(high / 2) - math.exp(low / 2)) / (2 * math.sinh(r / 2))
+            inverse = (math.exp(-low / 2) - math.exp(-high / 2)) / (2 * math.sinh(r / 2))
+            upper = (mass - inverse * math.exp(i * step)) / -math.expm1(-step)
+            own[i + 1] = own.get(i + 1, 0.0) + upper
+            own[i] = own.get(i, 0.0) + mass - upper
+        total = _convolved(total, own)
+    return tuple((i * step, p) for i, p in sorted(total.items()))
+
+
+def _convolved(one: dict[int, float], other: dict[int, float]) -> dict[int, float]:
+    found: dict[int, float] = {}
+    for i, p in one.items():
+        for j, q in other.items():
+            found[i + j] = found.get(i + j, 0.0) + p * q
+    return found
+
+
+def choice_of(epsilon: float, delta: float, mu: float) -> float:
+    """The largest range of one choice that (epsilon, delta) allows beside Gaussian releases of `mu`, rounded down.
+
+    Losses of a choice have no tails, so it costs less than its share of mu^2 would say:
+
+    >>> mu = mu_of(1.0, 1e-5)
+    >>> round(choice_of(1.0, 1e-5, mu * 0.6**0.5), 3)
+    0.38
+    """
+    epsilon, delta = check_epsilon(epsilon), check_delta(delta)
+    return _bisect(0.0, MOST_RANGE, lambda r: r == 0 or delta_of(mu, epsilon, (r,)) <= delta)
 
 
 # --- the discrete sampler --------------------------------------------------------------------------------------------
@@ -189,11 +273,11 @@ def discrete_delta(epsilon: float, coordinates: int, sigma: float) -> float:
 class AttackerOdds(NamedTuple):
     """What an attacker who knows everything else can still learn about one unit, from a 50:50 prior."""
 
-    accuracy: float  # share of right guesses of the best possible test: Phi(mu / 2)
+    accuracy: float  # share of right guesses of the best possible test: (1 + delta at epsilon 0) / 2, or Phi(mu / 2)
     posterior: float  # belief after the release is at most this, outside a failure of probability about delta
 
 
-def attacker_odds(epsilon: float, delta: float, mu: float | None = None) -> AttackerOdds:
+def attacker_odds(epsilon: float, delta: float, mu: float | None = None, choices: Sequence[float] = ()) -> AttackerOdds:
     """Odds for the card. `mu` is what was really spent, when it is known; else all that (epsilon, delta) allows.
 
     >>> [round(odds, 2) for odds in attacker_odds(1.0, 1e-5)]
@@ -201,7 +285,8 @@ def attacker_odds(epsilon: float, delta: float, mu: float | None = None) -> Atta
     """
     epsilon, delta = check_epsilon(epsilon), check_delta(delta)
     mu = mu_of(epsilon, delta) if mu is None else _check_mu(mu)
-    return AttackerOdds(accuracy=math.erfc(-mu / 2 / math.sqrt(2)) / 2, posterior=1 / (1 + math.exp(-epsilon)))
+    accuracy = (1 + delta_of(mu, 0.0, choices)) / 2 if choices else math.erfc(-mu / 2 / math.sqrt(2)) / 2
+    return AttackerOdds(accuracy, posterior=1 / (1 + math.exp(-epsilon)))
 
 
 @final

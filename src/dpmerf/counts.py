@@ -14,7 +14,8 @@ import torch
 from torch import Tensor
 
 from dpmerf.errors import TrainError
-from dpmerf.recipes import Histograms, SecondLook, Tables
+from dpmerf.grid import to_simplex
+from dpmerf.recipes import CloserLook, Histograms, SecondLook, Tables
 from dpmerf.release import Measurement, Release
 
 
@@ -65,6 +66,7 @@ class Noisy:
     part_sigma: float
     singles: Tensor  # (C, P) sums of parts
     single_variance: Tensor  # (P,)
+    closer: int | None  # the column that was looked at more closely: it has less variance
     pairs: Tensor | None  # (P, P)
     pair_variance: Tensor  # (q, q) of a cell
     label_pairs: Tensor | None  # (C, P, P)
@@ -106,6 +108,7 @@ def noisy_tables(release: Release) -> Noisy:
         span, bin_of_part = layout.span(names.index(name)), binning.bin_of_part(name)
         lab[:, span] = torch.zeros(C, span.stop - span.start).index_add(1, bin_of_part, values)
         lab_variance[span] = torch.bincount(bin_of_part).float() * parts[0].sigma ** 2
+    closer = _look_closer(release, layout, lab, lab_variance)
     found = _pair_tables(release, recipe, parts[first:second], parts[second:], layout, C)
     counted = histograms.get(label) if label else None
     counts = counted.values.flatten().float() if counted else torch.full((C,), release.rows_estimate / C)
@@ -122,12 +125,47 @@ def noisy_tables(release: Release) -> Noisy:
         part_sigma=parts[0].sigma if first else math.inf,
         singles=lab,
         single_variance=lab_variance,
+        closer=closer,
         pairs=found.pairs,
         pair_variance=found.pair_variance,
         label_pairs=found.label_pairs,
         label_pair_variance=found.label_pair_variance,
         measured=found.measured,
     )
+
+
+def _look_closer(release: Release, layout: Layout, singles: Tensor, variance: Tensor) -> int | None:
+    """Weigh the table of the chosen column with its closer look, in place."""
+    stage = next((s for s in release.plan.stages if isinstance(s.recipe, CloserLook)), None)
+    if stage is None or stage.name not in release.sums or release.looked_at is None:
+        return None
+    (m,) = release.measurements(stage)
+    column = layout.names.index(release.looked_at)
+    span = layout.span(column)
+    first, second = 1 / variance[span], 1 / m.sigma**2
+    closer = m.values.view(len(singles), -1).float()
+    singles[:, span] = (singles[:, span] * first + closer * second) / (first + second)
+    variance[span] = 1 / (first + second)
+    return column
+
+
+def class_shares(release: Release) -> Tensor:
+    """(C,) from the label's histogram and the label × column tables."""
+    t = noisy_tables(release)
+    return class_counts(t, t.singles, 1 / t.single_variance) / t.rows
+
+
+def class_counts(t: Noisy, by_class: Tensor, precision: Tensor) -> Tensor:
+    """(C,) rows of each class, given estimates (C, P) of class × column with their precision (P,)."""
+    if not t.by_label:
+        return torch.tensor([t.rows])
+    if t.balanced:
+        return torch.full((len(by_class),), t.rows / len(by_class))
+    variance = (1 / precision) @ t.layout.members  # (q,)
+    estimate = t.class_counts / t.class_sigma**2 + ((by_class @ t.layout.members) / variance).sum(1)
+    weight = 1 / t.class_sigma**2 + float((1 / variance).sum())
+    counts = to_simplex(estimate / weight, t.rows).clamp_min(1.0)
+    return counts * (t.rows / counts.sum())
 
 
 @final

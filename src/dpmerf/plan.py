@@ -14,12 +14,23 @@ from typing import Any, final
 from pydantic import TypeAdapter, ValidationError
 
 from dpmerf import error
-from dpmerf.budget import Unit, check_delta, check_epsilon, discrete_delta, mu_of, warnings_for
+from dpmerf.budget import Unit, check_delta, check_epsilon, choice_of, discrete_delta, mu_of, warnings_for
 from dpmerf.codec import Codec
 from dpmerf.errors import ArtefactError, DpmerfError, PlanError
 from dpmerf.features.algebra import BITS, FeatureMap
 from dpmerf.grid import Binning
-from dpmerf.recipes import AnyRecipe, Directions, Embedding, Histograms, ImageEmbedding, SecondLook, Tables
+from dpmerf.recipes import (
+    AnyRecipe,
+    Choice,
+    CloserLook,
+    Directions,
+    Embedding,
+    Histograms,
+    ImageEmbedding,
+    SecondLook,
+    Tables,
+    class_table,
+)
 from dpmerf.schema import Schema
 
 FORMAT = 1
@@ -29,7 +40,7 @@ _RECIPE: TypeAdapter[AnyRecipe] = TypeAdapter(AnyRecipe)
 @final
 @dataclass(frozen=True)
 class Stage:
-    """One Gaussian measurement: a recipe and its share of μ²."""
+    """One Gaussian measurement, or a choice: a recipe and its share of μ²."""
 
     name: str
     share: float
@@ -39,7 +50,11 @@ class Stage:
 @final
 @dataclass(frozen=True)
 class Price:
-    """What a stage costs. `sigma` is the noise in units of the integer grid (2⁻²⁴)."""
+    """What a stage costs. `sigma` is the noise in units of the integer grid (2⁻²⁴).
+
+    For a choice it is the scale of the noise on its scores, at most, with their sensitivity, and μ is 0: see
+    `Plan.choice`.
+    """
 
     stage: str
     share: float
@@ -82,6 +97,16 @@ class Plan:
                 f'Add [columns.{self.unit.person}] with kind = "id"'
             )
 
+        self._check_choice()
+
+    def _check_choice(self) -> None:
+        kinds = [type(s.recipe) for s in self.stages]
+        if Choice not in kinds and CloserLook not in kinds:
+            return
+        order = [kind for kind in kinds if kind in (Tables, Choice, CloserLook)]
+        if order not in ([Tables, Choice], [Tables, Choice, CloserLook]) or not self.tables.by_label:
+            raise PlanError("a choice follows tables by label, once, and a closer look follows the choice")
+
     @cached_property
     def codec(self) -> Codec:
         return Codec(self.schema)
@@ -94,6 +119,13 @@ class Plan:
             case SecondLook():
                 bins = self._largest_bins(self.tables)
                 return stage.recipe.feature_map(bins, stage.recipe.largest(bins, self.tables))
+            case Choice():
+                bins = self._largest_bins(self.tables)
+                return stage.recipe.feature_map(self.codec, bins, self.tables.columns(self.codec))
+            case CloserLook():
+                bins = self._largest_bins(self.tables)
+                largest = max(self.tables.columns(self.codec), key=lambda name: bins.variables[name].size)
+                return class_table(self.codec, bins, largest)
             case Histograms() | Directions() | Embedding() | ImageEmbedding():
                 return stage.recipe.feature_map(self.codec)
 
@@ -117,9 +149,24 @@ class Plan:
         raise PlanError("this plan needs a histogram stage first, from which bins or scores follow")
 
     @cached_property
-    def mu(self) -> float:
-        """The whole release is μ-GDP; δ less what the discrete sampler adds."""
+    def _whole_mu(self) -> float:
+        """The μ of a release of Gaussian stages alone; δ less what the discrete sampler adds."""
         return mu_of(self.epsilon, self.delta - self.discrete_delta)
+
+    @cached_property
+    def mu(self) -> float:
+        """The Gaussian stages together are μ-GDP: all of the release, unless it has a choice."""
+        gaussian = [s.share for s in self.stages if not isinstance(s.recipe, Choice)]
+        if len(gaussian) == len(self.stages):
+            return self._whole_mu
+        return self._whole_mu * math.sqrt(math.fsum(gaussian) / _total(self.stages))
+
+    @cached_property
+    def choices(self) -> tuple[float, ...]:
+        """The range of the choice's loss, if there is one: all that (ε, δ) leaves beside the Gaussian stages."""
+        if not any(isinstance(s.recipe, Choice) for s in self.stages):
+            return ()
+        return (choice_of(self.epsilon, self.delta - self.discrete_delta, self.mu),)
 
     @cached_property
     def discrete_delta(self) -> float:
@@ -134,17 +181,21 @@ class Plan:
 
     def discrete_delta_at(self, epsilon: float) -> float:
         """The same at another ε: a ledger's limit, at which its entries add up."""
-        prices = self._prices(mu_of(self.epsilon, self.delta))
+        prices = self._prices(mu_of(self.epsilon, self.delta), ())
         return sum(discrete_delta(epsilon, p.coordinates, p.sigma) for p in prices)
 
     @cached_property
     def prices(self) -> tuple[Price, ...]:
         """One price per stage."""
-        return tuple(self._prices(self.mu))
+        return tuple(self._prices(self._whole_mu, self.choices))
 
-    def _prices(self, mu: float) -> Iterator[Price]:
-        total = max(1.0, math.fsum(s.share for s in self.stages))  # shares may miss 1 by a rounding: never overspend
+    def _prices(self, mu: float, choices: tuple[float, ...]) -> Iterator[Price]:
+        total = _total(self.stages)
         for stage in self.stages:
+            if isinstance(stage.recipe, Choice):
+                if choices:
+                    yield self._price_of_choice(stage, choices[0])
+                continue
             phi = self.nominal_map(stage)
             part = mu * math.sqrt(stage.share / total)
             sigma = self.unit.sensitivity(*phi.integer_bounds) / part
@@ -164,6 +215,13 @@ class Plan:
                 phi.dim,
                 groups,
             )
+
+    def _price_of_choice(self, stage: Stage, range_: float) -> Price:
+        """A row moves a score by less than 1, two by less than 2: by how much less depends on the classes' shares."""
+        moved, multiplier = self.unit.sensitivity(1.0, 2.0), 2 / range_
+        sigma = moved * multiplier * 2**BITS
+        groups = (("one column, by noisy scores", 1, moved * multiplier),)
+        return Price(stage.name, stage.share, 0.0, 1.0, 2.0, moved, multiplier, sigma, 0, groups)
 
     @property
     def coordinates(self) -> int:
@@ -193,6 +251,7 @@ class Plan:
             "delta": self.delta,
             "mu": self.mu,
             "noise_multiplier": 1 / self.mu,
+            "choices": list(self.choices),
             "discrete_delta": self.discrete_delta,
             "diameter": main.diameter,
             "norm_bound": main.norm_bound,
@@ -289,6 +348,11 @@ class Plan:
                 f"{path} was changed after it was made: its hash differs. Make it anew with `dpmerf plan`"
             )
         return plan
+
+
+def _total(stages: tuple[Stage, ...]) -> float:
+    """Of the shares, which may miss 1 by a rounding: never overspend."""
+    return max(1.0, math.fsum(s.share for s in stages))
 
 
 def digest(data: Any) -> str:

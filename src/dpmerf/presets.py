@@ -12,7 +12,7 @@ from dpmerf.errors import PlanError
 from dpmerf.grid import FineGrid
 from dpmerf.image_presets import image_stages
 from dpmerf.plan import Plan, Stage
-from dpmerf.recipes import Directions, Embedding, Histograms, SecondLook, Tables
+from dpmerf.recipes import Choice, CloserLook, Directions, Embedding, Histograms, SecondLook, Tables
 from dpmerf.schema import Numeric, Schema
 
 DEFAULT_ROWS = 10_000  # assumed when nobody says how many rows to expect
@@ -29,6 +29,10 @@ WIDE_CELLS = (16, 64)  # least and most fine cells of such a column
 WIDE_HISTOGRAMS = 0.3  # of μ², for their histograms
 GROUP_NOISE = 20.0  # times a group's variance: the largest eigenvalue that noise alone may give groups' covariance
 WIDE_SHARES = (0.5, 0.4, 0.1)  # means, products, lengths
+FEW_ROWS = (
+    32.0  # times the noise of a label × column cell: fewer rows than that, and one column is chosen by noisy scores
+)
+CHOICE_COLUMNS = 8  # of how many, at least
 BIN_NOISE = 6.0  # an average cell of a pair table holds at least this many times its noise
 
 
@@ -45,6 +49,7 @@ class Shares(NamedTuple):
 AMPLE = Shares(0.20, 0.36, 0.24, 0.20)  # where noise allows the most bins, or not all pairs
 USUAL = Shares(0.15, 0.38, 0.15, 0.09, 0.23)
 COARSE = Shares(0.15, 0.50, 0.13, 0.00, 0.22)  # where it leaves no more than the least number: pairs show little
+CHOSEN = (0.15, 0.30, 0.40, 0.15)  # histograms, label × column, the choice of a column, a closer look at it
 COARSE_SINGLE = 0.48  # label × column there, at least, if there is no second look
 
 
@@ -79,14 +84,14 @@ def make_plan(
 
 
 def _default(schema: Schema, rows: int, noise: float, balanced: bool, unit: Unit, seed: int) -> tuple[Stage, ...]:
-    """Histograms first, which cut the bins; then the tables that the noise allows; then the strongest pairs again."""
+    """Histograms first, which cut the bins; then the tables that the noise allows; then the strongest again."""
     codec = Codec(schema)
     every_column = FineGrid(codec, FINE_CELLS[1]).variables
     drawn = tuple(name for name, v in every_column.items() if v.size > NO_HISTOGRAM) or tuple(schema.learned)
     by_label = _has_classes(schema, codec)
     features = [name for name in schema.learned if not (by_label and name == schema.label)]
     classes = codec.label.size if by_label and codec.label else 1
-    cells = _cells(rows, noise, len(drawn), AMPLE)
+    cells = _cells(rows, noise, len(drawn), AMPLE.histograms)
     grid = FineGrid(codec, cells).variables
     positions = sum(min(grid[name].size, BINS[0]) for name in features)
     affordable = classes * positions**2 <= MOST_CELLS
@@ -94,10 +99,16 @@ def _default(schema: Schema, rows: int, noise: float, balanced: bool, unit: Unit
     every = len(pairs) == len(features) * (len(features) - 1) // 2 > 0
     if len(features) >= WIDE and not every and _ordered(grid, features, schema):
         return _wide(rows, noise, features, cells, by_label, classes)
+    if classes > 1 and len(features) >= CHOICE_COLUMNS and rows < FEW_ROWS * noise * math.sqrt(len(features)):
+        return _chosen(schema, rows, noise)
     shares, bins = _shares(rows, noise, len(features), len(pairs), every, by_label, classes)
     tables = shares.single + shares.pair + shares.label_pair
     stages = (
-        Stage("discover", shares.histograms, Histograms(cells=_cells(rows, noise, len(drawn), shares), columns=drawn)),
+        Stage(
+            "discover",
+            shares.histograms,
+            Histograms(cells=_cells(rows, noise, len(drawn), shares.histograms), columns=drawn),
+        ),
         Stage(
             "tables",
             tables,
@@ -117,9 +128,24 @@ def _default(schema: Schema, rows: int, noise: float, balanced: bool, unit: Unit
     return (*stages, Stage("second look", shares.again, SecondLook(count=len(pairs) // LOOKED_AT_TWICE)))
 
 
-def _cells(rows: int, noise: float, columns: int, shares: Shares) -> int:
+def _chosen(schema: Schema, rows: int, noise: float) -> tuple[Stage, ...]:
+    """Few rows for so many columns: each alone and, roughly, by label; then, closely, the one that tells it most."""
+    histograms, single, choice, closer = CHOSEN
+    names = tuple(schema.learned)
+    tables = Tables(
+        bins=BINS[0], parts=1, by_label=True, pairs=(), share_single=1.0, share_pair=0.0, share_label_pair=0.0
+    )
+    return (
+        Stage("discover", histograms, Histograms(cells=_cells(rows, noise, len(names), histograms), columns=names)),
+        Stage("tables", single, tables),
+        Stage("choice", choice, Choice()),
+        Stage("closer look", closer, CloserLook()),
+    )
+
+
+def _cells(rows: int, noise: float, columns: int, share: float) -> int:
     """Fine cells of a column."""
-    noise_histograms = noise * math.sqrt(columns / shares.histograms)
+    noise_histograms = noise * math.sqrt(columns / share)
     return int(min(max((0.1 * rows / noise_histograms) ** 2, FINE_CELLS[0]), FINE_CELLS[1]))
 
 

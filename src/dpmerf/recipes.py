@@ -126,6 +126,31 @@ class SecondLook(Recipe):
         return tuple(sorted(tables.pairs, key=lambda pair: -sizes[pair[0]] * sizes[pair[1]])[: self.count])
 
 
+class Choice(Recipe):
+    """One column, the one that tells the classes most, chosen by noisy scores (`private/choose.py`): no sums come out.
+
+    What is summed, in the room, are the exact label × column tables that the scores are computed from.
+    """
+
+    kind: Literal["choice"] = "choice"
+
+    def feature_map(self, codec: Codec, binning: Binning, columns: tuple[str, ...]) -> FeatureMap:
+        return total([class_table(codec, binning, name) for name in columns])
+
+
+class CloserLook(Recipe):
+    """The label × column table of the column that was chosen, by itself: the norm is 1 and the diameter √2."""
+
+    kind: Literal["closer look"] = "closer look"
+
+
+def class_table(codec: Codec, binning: Binning, column: str) -> FeatureMap:
+    """Label × column, over bins."""
+    if codec.schema.label is None:
+        raise PlanError("a choice among columns needs a label")
+    return onehot(binning.variables[codec.schema.label]) * onehot(binning.variables[column])
+
+
 class Directions(Recipe):
     """Means and products of rows of normal scores, as directions, and a table of their lengths; each by label.
 
@@ -251,7 +276,8 @@ class ImageEmbedding(Recipe):
 
 
 AnyRecipe = Annotated[
-    Histograms | Tables | SecondLook | Directions | Embedding | ImageEmbedding, Field(discriminator="kind")
+    Histograms | Tables | SecondLook | Choice | CloserLook | Directions | Embedding | ImageEmbedding,
+    Field(discriminator="kind"),
 ]
 
 

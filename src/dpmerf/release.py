@@ -27,7 +27,18 @@ from dpmerf.errors import ArtefactError, DpmerfError
 from dpmerf.features.algebra import BITS, Block, FeatureMap
 from dpmerf.grid import Binning
 from dpmerf.plan import Plan, Stage, digest
-from dpmerf.recipes import Directions, Embedding, Histograms, ImageEmbedding, SecondLook, Tables, View
+from dpmerf.recipes import (
+    Choice,
+    CloserLook,
+    Directions,
+    Embedding,
+    Histograms,
+    ImageEmbedding,
+    SecondLook,
+    Tables,
+    View,
+    class_table,
+)
 from dpmerf.scores import Scores
 
 FORMAT = 1
@@ -52,7 +63,7 @@ class Release:
     """What may leave the building."""
 
     plan: Plan
-    sums: dict[str, Tensor]  # stage -> (dim,) int64, noisy
+    sums: dict[str, Tensor]  # stage -> (dim,) int64, noisy; of a choice (1,), which column
     rows: int | None  # None: the number of rows is protected; see `rows_estimate`
     noise: str
     binning_json: dict[str, Any] | None  # what follows from earlier stages: bins or masses of cells, chosen pairs
@@ -84,6 +95,17 @@ class Release:
         """The pairs that were measured a second time."""
         return tuple((a, b) for a, b in (self.binning_json or {}).get("chosen", ()))
 
+    @property
+    def looked_at(self) -> str | None:
+        """The column that was chosen to be looked at once more."""
+        stage = next((s for s in self.plan.stages if isinstance(s.recipe, Choice)), None)
+        if stage is None or stage.name not in self.sums:
+            return None
+        columns, at = self.plan.tables.columns(self.codec), int(self.sums[stage.name])
+        if not 0 <= at < len(columns):
+            raise ArtefactError("the release chose a column that does not exist: it is damaged")
+        return columns[at]
+
     def feature_map(self, stage: Stage) -> FeatureMap:
         """What was really measured in a stage, at its real size."""
         match stage.recipe:
@@ -91,6 +113,12 @@ class Release:
                 return stage.recipe.feature_map(self.codec, self._bins)
             case SecondLook():
                 return stage.recipe.feature_map(self._bins, self.chosen)
+            case Choice():
+                return stage.recipe.feature_map(self.codec, self._bins, self.plan.tables.columns(self.codec))
+            case CloserLook():
+                if self.looked_at is None:
+                    raise ArtefactError("the release has a closer look but no choice: it is damaged")
+                return class_table(self.codec, self._bins, self.looked_at)
             case Histograms() | Directions() | Embedding() | ImageEmbedding():
                 return stage.recipe.feature_map(self.codec)
 
@@ -99,7 +127,7 @@ class Release:
         match stage.recipe:
             case Tables():
                 return stage.recipe.view(self._bins)
-            case SecondLook():
+            case SecondLook() | Choice() | CloserLook():
                 return self.plan.tables.view(self._bins)
             case Directions():
                 if self.scores is None:
@@ -109,7 +137,9 @@ class Release:
                 return stage.recipe.view(self.codec)
 
     def measurements(self, stage: Stage) -> list[Measurement]:
-        """The stage's blocks in natural units (divided by weight and grid)."""
+        """The stage's blocks in natural units (divided by weight and grid). A choice has none."""
+        if isinstance(stage.recipe, Choice):
+            return []
         phi = self.feature_map(stage)
         sigma = next(p.sigma for p in self.plan.prices if p.stage == stage.name)
         parts = self.sums[stage.name].split([b.dim for b in phi.blocks])
@@ -135,7 +165,7 @@ class Release:
     def guarantee(self) -> dict[str, Any]:
         """What is promised, as recomputed from the plan."""
         plan = self.plan
-        odds = attacker_odds(plan.epsilon, plan.delta, plan.mu)
+        odds = attacker_odds(plan.epsilon, plan.delta, plan.mu, plan.choices)
         return {
             "epsilon": plan.epsilon,
             "delta": plan.delta,
@@ -146,6 +176,7 @@ class Release:
             "attacker_accuracy": odds.accuracy,
             "attacker_posterior": odds.posterior,
             "sigma": {p.stage: p.sigma for p in plan.prices},
+            **({"choices": list(plan.choices)} if plan.choices else {}),
         }
 
     def card(self) -> str:
@@ -216,7 +247,8 @@ def _check(document: dict[str, Any], tensors: bytes, where: str) -> Release:
         if digest({k: v for k, v in document.items() if k != "hash"}) != document["hash"]:
             raise refuse("its description was changed (hash differs)")
         for stage in plan.stages:
-            if release.sums[stage.name].shape != (release.feature_map(stage).dim,):
+            choice = isinstance(stage.recipe, Choice)
+            if release.sums[stage.name].shape != (1 if choice else release.feature_map(stage).dim,):
                 raise refuse(f"stage '{stage.name}' has the wrong number of coordinates")
         return release
     except DpmerfError:
@@ -244,6 +276,8 @@ def _unpack(tensors: bytes) -> dict[str, Tensor]:
 def _same(a: Any, b: Any) -> bool:
     if isinstance(a, dict):
         return isinstance(b, dict) and a.keys() == b.keys() and all(_same(a[k], b[k]) for k in a)
+    if isinstance(a, list):
+        return isinstance(b, list) and len(a) == len(b) and all(_same(x, y) for x, y in zip(a, b, strict=True))
     if isinstance(a, float):
         return isinstance(b, int | float) and math.isclose(a, b, rel_tol=1e-9)
     return bool(a == b)
@@ -258,6 +292,7 @@ def _card(release: Release) -> str:
         f"{p.coordinates:,} |"
         for p in plan.prices
     )
+    choice = "".join(f"the choice of a column (range {r:.6f}) composed with it; " for r in plan.choices)
     return f"""# Guarantee
 {test}
 This release is ({plan.epsilon:g}, {plan.delta:g})-differentially private.
@@ -268,7 +303,7 @@ This release is ({plan.epsilon:g}, {plan.delta:g})-differentially private.
   odds their belief cannot pass {g["attacker_posterior"]:.1%}, except with probability about {plan.delta:g}.
 - **What is not protected.** Facts about the whole group (they are what synthetic data is for), the schema, and
   {"the number of rows" if plan.unit.rows_public else "nothing else: the number of rows is noisy too"}.
-- **How it was accounted.** Gaussian mechanism, exact composition: mu = {plan.mu:.6f}; the discrete sampler adds
+- **How it was accounted.** Gaussian mechanism, exact composition: mu = {plan.mu:.6f}; {choice}the discrete sampler adds
   {plan.discrete_delta:.1e} to delta, which is included. Noise: {release.noise}.
 - **Rows.** {rows}. Everything made from this release (models, synthetic rows, tuning) costs nothing more.
 

@@ -50,6 +50,9 @@ class Recorder(NoiseSource):
         self.calls.append((sums.clone(), sigma))
         return sums
 
+    def choose(self, scores: list[int], scale: float) -> int:
+        return scores.index(max(scores))
+
 
 def exact(table: pa.Table, plan: Plan) -> list[tuple[torch.Tensor, float]]:
     """What the mechanism, bugs and all, would have given noise: an attacker who knows the code can compute it."""
@@ -131,7 +134,7 @@ def no_cap(patch: pytest.MonkeyPatch) -> None:
 
 def shares_above_one(patch: pytest.MonkeyPatch) -> None:
     real = Plan._prices
-    patch.setattr(Plan, "_prices", lambda self, mu: real(self, mu * math.sqrt(len(self.stages))))
+    patch.setattr(Plan, "_prices", lambda self, mu, choices: real(self, mu * math.sqrt(len(self.stages)), choices))
 
 
 def noise_reused(patch: pytest.MonkeyPatch) -> None:

@@ -11,8 +11,8 @@ import pyarrow as pa
 from dpmerf.audit.canary import Neighbours, neighbours
 from dpmerf.budget import Unit
 from dpmerf.plan import Plan, Stage
-from dpmerf.presets import make_plan
-from dpmerf.recipes import Directions, Embedding, Histograms
+from dpmerf.presets import CHOSEN, make_plan
+from dpmerf.recipes import Choice, CloserLook, Directions, Embedding, Histograms, Tables
 from dpmerf.schema import Schema
 
 FULL = os.environ.get("DPMERF_PRIVACY") == "full"
@@ -56,6 +56,20 @@ def directions(columns: str, label: str | None, unit: Unit, epsilon: float) -> P
     return Plan(made, epsilon, 1e-5, unit, 60, "default", False, stages)
 
 
+def choice(columns: str, unit: Unit, epsilon: float) -> Plan:
+    """A column chosen by noisy scores: what few rows with many columns get, with few columns."""
+    made = schema(columns, "y")
+    tables = Tables(bins=4, parts=1, by_label=True, pairs=(), share_single=1.0, share_pair=0.0, share_label_pair=0.0)
+    histograms, single, chosen, closer = CHOSEN
+    stages = (
+        Stage("discover", histograms, Histograms(cells=8, columns=tuple(made.learned))),
+        Stage("tables", single, tables),
+        Stage("choice", chosen, Choice()),
+        Stage("closer look", closer, CloserLook()),
+    )
+    return Plan(made, epsilon, 1e-5, unit, 60, "default", False, stages)
+
+
 Maker = Callable[[float], Plan]
 VARIANTS: dict[str, Maker] = {
     "vanilla": lambda e: embedding(NUMBERS, None, ROW, 0.0, e),
@@ -76,6 +90,8 @@ VARIANTS: dict[str, Maker] = {
     "discover + tables + second look": lambda e: make_plan(  # planned for more rows than there are: few get no pairs
         schema(NUMBERS + CATEGORIES + LABEL, "y"), e, 1e-5, rows=20_000
     ),
+    "discover + tables + choice": lambda e: choice(NUMBERS + CATEGORIES + LABEL, ROW, e),
+    "discover + tables + choice, person": lambda e: choice(NUMBERS + CATEGORIES + LABEL + WHO, PERSON_ADD, e),
     "discover + tables, person": lambda e: preset(NUMBERS + LABEL + WHO, "y", PERSON, "default", e),
 }
 

@@ -66,6 +66,9 @@ class Spoiled(NoiseSource):
     def add(self, sums, sigma, advance=None):
         return OpenDPGaussian().add(sums, sigma * self.fraction, advance)
 
+    def choose(self, scores, scale):
+        return OpenDPGaussian().choose(scores, scale * self.fraction)
+
 
 def release_game(fraction: float, trials: int):
     """Real releases of two neighbouring tables, told apart by the known difference of their sums."""
@@ -87,6 +90,9 @@ class Silent(NoiseSource):
 
     def add(self, sums, sigma, advance=None):
         return sums.clone()
+
+    def choose(self, scores, scale):
+        return scores.index(max(scores))
 
 
 @pytest.mark.privacy

@@ -13,12 +13,12 @@ from torch import Tensor
 
 from dpmerf.errors import PlanError
 from dpmerf.features.algebra import FeatureMap
-from dpmerf.plan import Plan, Stage
+from dpmerf.plan import Plan, Price, Stage
 from dpmerf.private.contribute import Sums
 from dpmerf.private.local import sum_locally
 from dpmerf.private.rows import Frame
 from dpmerf.progress import SILENT
-from dpmerf.recipes import View
+from dpmerf.recipes import Choice, View
 from dpmerf.release import Release
 from dpmerf.schema import AnyColumn, Category, Date, Flag, Integer, Number, Schema, Timestamp
 
@@ -49,13 +49,19 @@ class Neighbours:
         sums.add(view(self.plan.codec.encode(rows)))
         return sums.total()
 
+    @property
+    def gaussian(self) -> list[tuple[Stage, Price]]:
+        """The stages that release vectors: all but a choice."""
+        both = zip(self.plan.stages, self.plan.prices, strict=True)
+        return [(stage, price) for stage, price in both if not isinstance(stage.recipe, Choice)]
+
     def score(self, release: Release) -> float:
         """The log-likelihood ratio: the best statistic there is for telling the tables apart.
 
         It is Gaussian with means ∓μ²/2 and variance μ², where μ² is the sum of ‖difference of sums‖²/σ² over stages.
         """
         total = 0.0
-        for stage, price in zip(self.plan.stages, self.plan.prices, strict=True):
+        for stage, price in self.gaussian:
             out, inside = self.exact(release, stage)
             change = (inside - out).double() / price.sigma
             middle = (release.sums[stage.name] - out).double() / price.sigma - change / 2
@@ -65,7 +71,7 @@ class Neighbours:
     def true_mu(self, release: Release) -> float:
         """The μ that this very pair can reach: at most the plan's."""
         total = 0.0
-        for stage, price in zip(self.plan.stages, self.plan.prices, strict=True):
+        for stage, price in self.gaussian:
             out, inside = self.exact(release, stage)
             total += float((((inside - out).double() / price.sigma) ** 2).sum())
         return total**0.5

@@ -42,6 +42,7 @@ class Audit:
     epsilon: float
     delta: float
     mu: float
+    choices: tuple[float, ...]  # ranges of their losses, beside μ
     best_accuracy: float  # of any attack that the claim allows
     reached: float  # share of the claimed μ that the canary pair can show at all
     attack: MuBound  # on released vectors, by likelihood ratio
@@ -73,12 +74,13 @@ def audit(plan: Plan, minutes: float = 2.0, seed: int = 0, bars: Bars = SILENT) 
         seen = _attack_releases(pair, start + 20 * minutes)
     with bars.task("attacking synthetic rows") as _:
         rows, attribute = _attack_rows(pair, start + 60 * minutes, seed)
-    odds = attacker_odds(plan.epsilon, plan.delta, plan.mu)
+    odds = attacker_odds(plan.epsilon, plan.delta, plan.mu, plan.choices)
     attack = mu_bound(seen.out, seen.inside, CONFIDENCE)
     return Audit(
         epsilon=plan.epsilon,
         delta=plan.delta,
         mu=plan.mu,
+        choices=plan.choices,
         best_accuracy=odds.accuracy,
         reached=seen.own_mu / plan.mu,
         attack=attack,
@@ -112,7 +114,7 @@ def _attack_releases(pair: Neighbours, deadline: float) -> _Seen:
     """Draw noise where the two tables' sums differ, as often as time allows. Elsewhere noise tells nothing."""
     release = measure(pair.out, pair.plan)
     source, parts = OpenDPGaussian(), []
-    for stage, price in zip(pair.plan.stages, pair.plan.prices, strict=True):
+    for stage, price in pair.gaussian:
         out, inside = pair.exact(release, stage)
         where = torch.nonzero(out != inside).flatten()
         parts.append((out[where], inside[where], price.sigma))

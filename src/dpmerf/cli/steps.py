@@ -188,6 +188,8 @@ def _print_plan(made: Plan, output: Path | None) -> None:
     console.print(table)
     error = found["expected_error"]
     print(f"(ε, δ) = ({made.epsilon:g}, {made.delta:g}), μ = {made.mu:.4f}, noise multiplier σ/Δ = {1 / made.mu:.4f}")
+    for loss_range in made.choices:
+        print(f"A column is chosen by noisy scores, loss range {loss_range:.4f}; composed with μ it makes up (ε, δ).")
     print(f"δ added by the discrete sampler, included: {made.discrete_delta:.1e}")
     print(f"{made.unit.describe()} Planned for {made.rows:,} rows.")
     print(f"Size: {found['coordinates']:,} coordinates, {found['bytes']:,} bytes.")

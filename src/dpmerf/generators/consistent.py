@@ -13,11 +13,12 @@ from typing import final
 import torch
 from torch import Tensor
 
-from dpmerf.counts import Layout, Noisy
+from dpmerf.counts import Layout, Noisy, class_counts
 from dpmerf.generators.shrinkage import mixed
-from dpmerf.grid import to_simplex
 
 ROUNDS = 10  # that fit counts to the sums they must have
+STANDS_OUT = 0.75  # of the closer look: more than noise
+PARTS_OF_MOST = 9  # halvings of the largest variance of a class's differences
 NULL_COLUMNS = 10.0  # that do not differ, assumed beside the real ones: as in the paper of the method
 
 
@@ -61,11 +62,11 @@ def consistent(t: Noisy) -> Targets:
     summed = precision / C
     totals = (totals + by_class.sum(0) * summed) / (total_precision + summed)
 
-    classes = _class_counts(t, by_class, precision)
+    classes = class_counts(t, by_class, precision)
     spans = [layout.span(j) for j in range(len(layout.sizes))]
     spread = 1 / (total_precision + summed)
     totals = torch.cat([positive_parts(totals[s], spread[s], t.rows) for s in spans])
-    by_class = _divided(by_class, 1 / precision, totals, classes, layout) if C > 1 else totals[None]
+    by_class = _divided(by_class, 1 / precision, totals, classes, layout, t.closer) if C > 1 else totals[None]
 
     pairs, label_pairs, v_pair, v_label = _combine(t, C)
     cells = t.measured[seg][:, seg]
@@ -75,19 +76,9 @@ def consistent(t: Noisy) -> Targets:
     return Targets(layout, classes, by_class, pairs, label_pairs, v_pair, v_label, cells)
 
 
-def _class_counts(t: Noisy, by_class: Tensor, precision: Tensor) -> Tensor:
-    if not t.by_label:
-        return torch.tensor([t.rows])
-    if t.balanced:
-        return torch.full((len(by_class),), t.rows / len(by_class))
-    variance = (1 / precision) @ t.layout.members  # (q,)
-    estimate = t.class_counts / t.class_sigma**2 + ((by_class @ t.layout.members) / variance).sum(1)
-    weight = 1 / t.class_sigma**2 + float((1 / variance).sum())
-    counts = to_simplex(estimate / weight, t.rows).clamp_min(1.0)
-    return counts * (t.rows / counts.sum())
-
-
-def _divided(by_class: Tensor, variance: Tensor, totals: Tensor, classes: Tensor, layout: Layout) -> Tensor:
+def _divided(
+    by_class: Tensor, variance: Tensor, totals: Tensor, classes: Tensor, layout: Layout, closer: int | None
+) -> Tensor:
     """(C, P) each bin's total divided among the classes.
 
     Counts are positive, add up to the totals, and to the classes in every column.
@@ -96,7 +87,10 @@ def _divided(by_class: Tensor, variance: Tensor, totals: Tensor, classes: Tensor
     prior = totals * (classes / classes.sum())[:, None]
     apart = by_class + (totals - by_class.sum(0)) / C - prior
     variance = variance * (1 - 1 / C)
-    kept = kept_share(apart, variance, layout)[:, seg]
+    kept = kept_share(apart, variance, layout)
+    if closer is not None:
+        kept = _beside(kept, apart, variance, totals, classes, layout, closer)
+    kept = kept[:, seg]
     counts, variance = prior + kept * apart, kept * variance
     of_column, of_bin = variance / (variance @ S)[:, seg], variance / variance.sum(0)
     for _ in range(ROUNDS):
@@ -109,19 +103,52 @@ def _divided(by_class: Tensor, variance: Tensor, totals: Tensor, classes: Tensor
     return counts
 
 
-def kept_share(apart: Tensor, variance: Tensor, layout: Layout) -> Tensor:
+def kept_share(apart: Tensor, variance: Tensor, layout: Layout, most: Tensor | None = None) -> Tensor:
     """(C, q) how much of a class's difference from the whole is kept in a column: adaptive shrinkage (Stephens 2017).
 
     In some columns a class does not differ, in others by a normal of one of several variances. All columns together say
-    how common each is, which tells the few that differ from the many that show only noise.
+    how common each is, which tells the few that differ from the many that show only noise. The variances are multiples
+    of the noise, or parts of `most` (C, q), the squared length that a difference can have at all.
     """
+    length, free, noise = _lengths(apart, variance, layout)
+    if most is None:
+        largest = math.ceil(math.log2(float((length / free).max().clamp(1, 2**60))))
+        ratios = 2.0 ** torch.arange(-1, largest + 1).double()  # variance to that of the noise
+    else:
+        ratios = (most / (free * noise))[..., None] * 2.0 ** -torch.arange(PARTS_OF_MOST)  # (C, q, k)
+    ratios = torch.cat([torch.zeros_like(ratios[..., :1]), ratios], dim=-1)
+    k = ratios.shape[-1]
+    assumed = torch.nn.functional.one_hot(torch.tensor(0), k) * NULL_COLUMNS + 1 / k
+    weight = mixed(length, free, ratios, assumed)
+    return (weight * (ratios / (1 + ratios))).sum(-1).to(apart.dtype).clamp_min(1e-6)
+
+
+def _lengths(apart: Tensor, variance: Tensor, layout: Layout) -> tuple[Tensor, Tensor, Tensor]:
+    """(C, q) squared lengths in units of the noise, (q,) their free entries, and (q,) that noise."""
     S, sizes = layout.members, torch.tensor(layout.sizes, dtype=torch.float64)
-    free = (sizes - 1).clamp_min(1)
-    length = (apart.square() @ S).double() / ((variance @ S) / sizes)  # (C, q) squared, in units of the noise
-    largest = math.ceil(math.log2(float((length / free).max().clamp(1, 2**60))))
-    ratios = torch.cat([torch.zeros(1), 2.0 ** torch.arange(-1, largest + 1)]).double()  # variance to that of the noise
-    assumed = torch.nn.functional.one_hot(torch.tensor(0), len(ratios)) * NULL_COLUMNS + 1 / len(ratios)
-    return (mixed(length, free, ratios, assumed) @ (ratios / (1 + ratios))).to(apart.dtype).clamp_min(1e-6)
+    noise = (variance @ S).double() / sizes
+    return (apart.square() @ S).double() / noise, (sizes - 1).clamp_min(1), noise
+
+
+def _beside(
+    kept: Tensor, apart: Tensor, variance: Tensor, totals: Tensor, classes: Tensor, layout: Layout, closer: int
+) -> Tensor:
+    """`kept` (C, q), where one column was chosen because it tells the classes and then looked at more closely.
+
+    That column keeps what stands out of its noise. If it is nearly all of it, differences elsewhere that are large for
+    their noise and impossible for the class would drown it: there they are measured by what a class can differ at all.
+    If not, such differences are all there is, and a model can still rank rows by them.
+    """
+    length, free, _ = _lengths(apart, variance, layout)
+    own = (1 - free[closer] / length[:, closer]).clamp_min(0).to(kept.dtype)  # (C,)
+    if float(own.max()) >= STANDS_OUT:
+        rows = classes.sum()
+        spread = 1 - (totals / rows).square() @ layout.members  # (q,) of a column's values
+        most = (classes * (1 - classes / rows)).square()[:, None] * spread.clamp_min(1e-3)
+        kept = kept_share(apart, variance, layout, most.double())
+    kept = kept.clone()
+    kept[:, closer] = torch.maximum(kept[:, closer], own)
+    return kept
 
 
 def positive(mean: Tensor, variance: Tensor) -> Tensor:

@@ -19,7 +19,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, final
 
-from dpmerf.budget import check_delta, check_epsilon, compose, delta_of, epsilon_of, mu_of
+from dpmerf.budget import MOST_RANGE, check_delta, check_epsilon, compose, delta_of, epsilon_of, mu_of
 from dpmerf.errors import LedgerError
 
 FORMAT = 1
@@ -27,6 +27,7 @@ TOLERANCE = 1e-12  # relative to delta: a plan that uses exactly the limit must 
 _VOID = b"#void"  # closes a line whose write was cut short; no whole line ends like this
 _HEADER = {"format", "kind", "epsilon", "delta", "hash"}
 _SPEND = {"kind", "time", "plan", "purpose", "mu", "extra_delta", "prev", "hash"}
+_CHOSEN = _SPEND | {"choices"}  # a spend that made a choice, too
 
 
 @final
@@ -39,6 +40,7 @@ class Entry:
     purpose: str
     mu: float
     extra_delta: float
+    choices: tuple[float, ...]  # ranges of their losses
     hash: str
 
 
@@ -73,23 +75,29 @@ class Ledger:
             header = _parse(path, _read(path, file)).header
         return cls(path, header["epsilon"], header["delta"])
 
-    def spend(self, plan: str, purpose: str, mu: float, extra_delta: float = 0.0) -> Entry:
+    def spend(
+        self, plan: str, purpose: str, mu: float, extra_delta: float = 0.0, choices: tuple[float, ...] = ()
+    ) -> Entry:
         """Write a spend to the disk if the limit allows it, else raise LedgerError. Call it before reading any row.
 
-        All entries together cost delta_of(sqrt(sum of mu^2), limit epsilon) + sum of extra_delta. The second sum is
-        right only if `extra_delta` is computed for the ledger's epsilon: discrete_delta(ledger.epsilon, ...).
+        All entries together cost delta_of(sqrt(sum of mu^2), limit epsilon, all choices) + sum of extra_delta. The
+        second sum is right only if `extra_delta` is computed for the ledger's epsilon: discrete_delta(ledger.epsilon,
+        ...).
         """
         mu, extra_delta = float(mu), float(extra_delta)
-        if not _is_price(mu, extra_delta):
-            raise LedgerError(f"cannot spend mu = {mu}, extra_delta = {extra_delta}: mu > 0 and 0 <= extra_delta < 1")
+        if not _is_price(mu, extra_delta, choices):
+            raise LedgerError(
+                f"cannot spend mu = {mu}, extra_delta = {extra_delta}, choices = {choices}: mu > 0, "
+                f"0 <= extra_delta < 1, and a choice has a range above 0 and at most {MOST_RANGE:g}"
+            )
         with _locked(self.path, os.O_RDWR | os.O_APPEND) as file:
             content = _parse(self.path, _read(self.path, file))
             self._check_header(content.header)
-            mus = [entry.mu for entry in content.entries]
-            extras = [entry.extra_delta for entry in content.entries]
-            cost = delta_of(compose(*mus, mu), self.epsilon) + math.fsum([*extras, extra_delta])
+            before = _together(content.entries)
+            made = (*before.choices, *choices)
+            cost = delta_of(compose(before.mu, mu), self.epsilon, made) + before.extra_delta + extra_delta
             if cost > self.delta * (1 + TOLERANCE):
-                raise LedgerError(self._refusal(mus, extras))
+                raise LedgerError(self._refusal(content.entries))
             record = {
                 "kind": "spend",
                 "time": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -98,6 +106,7 @@ class Ledger:
                 "mu": mu,
                 "extra_delta": extra_delta,
                 "prev": content.last_hash,
+                **({"choices": list(choices)} if choices else {}),
             }
             line = _seal(record)
             _append(self.path, file, content.close_last_line + line)
@@ -111,54 +120,75 @@ class Ledger:
         return content.entries
 
     def spent_mu(self) -> float:
-        """mu of all entries together."""
-        return compose(*(entry.mu for entry in self.entries()))
+        """mu of all entries together; choices come on top."""
+        return _together(self.entries()).mu
 
     def remaining_epsilon(self) -> float:
         """The epsilon of the largest single release, at the ledger's delta, that still fits."""
-        entries = self.entries()
-        return self._remaining([entry.mu for entry in entries], [entry.extra_delta for entry in entries])
+        return self._remaining(self.entries())
 
     def summary(self) -> dict[str, Any]:
         """All of it, for people and `--json`."""
         entries = self.entries()
-        mus = [entry.mu for entry in entries]
-        extras = [entry.extra_delta for entry in entries]
+        together = _together(entries)
         return {
             "path": str(self.path),
             "epsilon": self.epsilon,
             "delta": self.delta,
-            "spent_mu": compose(*mus),
-            "spent_extra_delta": math.fsum(extras),
-            "remaining_epsilon": self._remaining(mus, extras),
+            "spent_mu": together.mu,
+            "spent_choices": list(together.choices),
+            "spent_extra_delta": together.extra_delta,
+            "remaining_epsilon": self._remaining(entries),
             "entries": [
-                {"time": e.time, "plan": e.plan, "purpose": e.purpose, "mu": e.mu, "extra_delta": e.extra_delta}
+                {
+                    "time": e.time,
+                    "plan": e.plan,
+                    "purpose": e.purpose,
+                    "mu": e.mu,
+                    "choices": list(e.choices),
+                    "extra_delta": e.extra_delta,
+                }
                 for e in entries
             ],
         }
 
-    def _remaining(self, mus: list[float], extras: list[float]) -> float:
-        if not mus:
+    def _remaining(self, entries: tuple[Entry, ...]) -> float:
+        if not entries:
             return self.epsilon
-        spendable = self.delta - math.fsum(extras)
-        if spendable <= 0:
+        spent = _together(entries)
+        spendable = self.delta - spent.extra_delta
+        if spendable <= 0 or delta_of(spent.mu, self.epsilon, spent.choices) >= spendable:
             return 0.0
-        limit, spent = mu_of(self.epsilon, spendable), compose(*mus)
-        if spent >= limit:
-            return 0.0
-        return min(self.epsilon, epsilon_of(math.sqrt((limit - spent) * (limit + spent)), self.delta))
+        limit = mu_of(self.epsilon, spendable, spent.choices)
+        return min(self.epsilon, epsilon_of(math.sqrt((limit - spent.mu) * (limit + spent.mu)), self.delta))
 
-    def _refusal(self, mus: list[float], extras: list[float]) -> str:
-        remaining = self._remaining(mus, extras)
+    def _refusal(self, entries: tuple[Entry, ...]) -> str:
+        remaining = self._remaining(entries)
         limit = f"the limit of {self.path} is epsilon = {self.epsilon:g} at delta = {self.delta:g}"
         if remaining < 1e-6:
-            return f"the budget is spent: {limit}, and {len(mus)} release(s) used it up. Nothing was read"
-        left = f"{remaining:.4g}" if not mus else f"about {remaining * 0.999:.3g}"
+            return f"the budget is spent: {limit}, and {len(entries)} release(s) used it up. Nothing was read"
+        left = f"{remaining:.4g}" if not entries else f"about {remaining * 0.999:.3g}"
         return f"this would overspend: {limit}, and epsilon = {left} is left of it. Nothing was read; plan for less"
 
     def _check_header(self, header: dict[str, Any]) -> None:
         if (header["epsilon"], header["delta"]) != (self.epsilon, self.delta):
             raise LedgerError(f"{self.path} was replaced by a ledger with another limit: open it again")
+
+
+@dataclass(frozen=True)
+class _Together:
+    mu: float
+    extra_delta: float
+    choices: tuple[float, ...]
+
+
+def _together(entries: tuple[Entry, ...]) -> _Together:
+    """What several spends add up to."""
+    return _Together(
+        compose(*(entry.mu for entry in entries)),
+        math.fsum(entry.extra_delta for entry in entries),
+        tuple(r for entry in entries for r in entry.choices),
+    )
 
 
 # --- the file --------------------------------------------------------------------------------------------------------
@@ -197,11 +227,11 @@ def _parse(path: Path, raw: bytes) -> _Content:
         if line.endswith(_VOID) and _is_beginning(line):
             continue
         record = _open_seal(path, number, line)
-        if set(record) != _SPEND or record["kind"] != "spend":
+        if set(record) not in (_SPEND, _CHOSEN) or record["kind"] != "spend":
             raise _damaged(path, f"line {number} is not a spend")
         if record["prev"] != last_hash:
             raise _damaged(path, f"line {number} does not follow the line before it")
-        if not _is_price(record["mu"], record["extra_delta"]):
+        if not _is_price(record["mu"], record["extra_delta"], record.get("choices", [])):
             raise _damaged(path, f"line {number} has an impossible price")
         entries.append(_entry(record))
         last_hash = record["hash"]
@@ -217,8 +247,10 @@ def _is_beginning(line: bytes) -> bool:
     return False
 
 
-def _is_price(mu: object, extra_delta: object) -> bool:
-    if not (isinstance(mu, float) and isinstance(extra_delta, float)):
+def _is_price(mu: object, extra_delta: object, choices: object) -> bool:
+    if not (isinstance(mu, float) and isinstance(extra_delta, float) and isinstance(choices, list | tuple)):
+        return False
+    if not all(isinstance(r, float) and 0 < r <= MOST_RANGE for r in choices):
         return False
     return math.isfinite(mu) and mu > 0 and 0 <= extra_delta < 1
 
@@ -247,7 +279,8 @@ def _sha256(data: bytes) -> str:
 
 
 def _entry(record: dict[str, Any]) -> Entry:
-    return Entry(*(record[key] for key in ("time", "plan", "purpose", "mu", "extra_delta", "hash")))
+    known = {key: record[key] for key in ("time", "plan", "purpose", "mu", "extra_delta", "hash")}
+    return Entry(**known, choices=tuple(record.get("choices", ())))
 
 
 def _damaged(path: Path, why: str) -> LedgerError:

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import torch
 from torch import Tensor
 
-from dpmerf.counts import most_dependent
+from dpmerf.counts import class_shares, most_dependent
 from dpmerf.errors import DataError, LedgerError, PlanError
 from dpmerf.features.algebra import BITS, FeatureMap
 from dpmerf.grid import Binning
 from dpmerf.plan import Plan, Stage
+from dpmerf.private.choose import choose
 from dpmerf.private.images import open_data
 from dpmerf.private.ledger import Ledger
 from dpmerf.private.local import columns_of, sum_locally
@@ -19,7 +21,7 @@ from dpmerf.private.noise import NoiseSource, OpenDPGaussian
 from dpmerf.private.rows import Rows
 from dpmerf.private.spark import SparkTable, sum_on_spark
 from dpmerf.progress import SILENT, Bars
-from dpmerf.recipes import Directions, Histograms, SecondLook, Tables, View
+from dpmerf.recipes import Choice, Directions, Histograms, SecondLook, Tables, View
 from dpmerf.release import Release
 from dpmerf.scores import Scores
 
@@ -52,7 +54,10 @@ def measure(
     for stage, price in zip(plan.stages, plan.prices, strict=True):
         so_far = Release(plan, sums, count, noise.name, binning)
         phi = so_far.feature_map(stage)
-        if phi.dim > price.coordinates:  # the discrete sampler's part of delta was counted for fewer. Not by any row
+        choice = isinstance(stage.recipe, Choice)
+        if (
+            not choice and phi.dim > price.coordinates
+        ):  # the discrete sampler's part of delta was counted for fewer. Not by any row
             raise PlanError(f"stage '{stage.name}' is larger than it was priced: make the plan with `dpmerf plan`")
         exact, n = summer(rows, plan, phi, so_far.view(stage), bars, f"reading ({stage.name})")
         if plan.unit.rows_public:
@@ -61,6 +66,11 @@ def measure(
             if count is not None and n != count:
                 raise DataError("the data changed while it was read: the number of rows differs between two passes")
             count = n
+        if choice:
+            (loss_range,) = plan.choices
+            index = choose(exact, phi, class_shares(so_far), plan.unit, loss_range, noise)
+            sums = {**sums, stage.name: torch.tensor([index])}
+            continue
         with bars.task(f"noise ({stage.name})", total=phi.dim) as advance:
             sums = {**sums, stage.name: noise.add(exact, price.sigma, advance)}
         if isinstance(stage.recipe, Histograms):
@@ -81,7 +91,7 @@ def _charge(ledger: Ledger, plan: Plan) -> None:
                 f"{ledger.path} counts for another unit of privacy ({earlier.rstrip('.')}): keep one ledger per "
                 "dataset and unit. Nothing was read"
             )
-    ledger.spend(plan.hash, purpose, plan.mu, plan.discrete_delta_at(ledger.epsilon))
+    ledger.spend(plan.hash, purpose, plan.mu, plan.discrete_delta_at(ledger.epsilon), plan.choices)
 
 
 def _digested(release: Release, stage: Stage) -> dict[str, Any] | None:

@@ -1,4 +1,4 @@
-"""The noise: a discrete Gaussian on the integers, from an exact sampler, with entropy of the operating system."""
+"""The noise: a discrete Gaussian on the integers, and choices by noisy scores; exact samplers, the system's entropy."""
 
 import math
 from abc import ABC, abstractmethod
@@ -7,8 +7,9 @@ from typing import ClassVar, final
 
 import torch
 from opendp.domains import atom_domain, vector_domain
-from opendp.measurements import make_gaussian
-from opendp.metrics import l2_distance
+from opendp.measurements import make_gaussian, make_noisy_max
+from opendp.measures import zero_concentrated_divergence
+from opendp.metrics import l2_distance, linf_distance
 from opendp.mod import enable_features
 
 from dpmerf.errors import BudgetError
@@ -28,6 +29,10 @@ class NoiseSource(ABC):
 
         `advance(count)` is called after each `count` coordinates, for a progress bar.
         """
+
+    @abstractmethod
+    def choose(self, scores: list[int], scale: float) -> int:
+        """An index, with probability proportional to e^(score / scale)."""
 
 
 @final
@@ -59,3 +64,14 @@ class OpenDPGaussian(NoiseSource):
             if advance is not None:
                 advance(len(chunk))
         return torch.tensor(noisy, dtype=torch.int64).reshape(sums.shape)
+
+    def choose(self, scores: list[int], scale: float) -> int:
+        """The largest score plus Gumbel noise, which OpenDP compares digit by digit: exactly the exponential mechanism.
+
+        Its loss has the range 2 · (by how much a neighbour moves any score) ÷ scale.
+        """
+        if not (math.isfinite(scale) and scale > 0):
+            raise BudgetError(f"scale is {scale}: write a finite number above 0")
+        enable_features("contrib")
+        domain, metric = vector_domain(atom_domain(T="i64")), linf_distance(T="i64")
+        return int(make_noisy_max(domain, metric, zero_concentrated_divergence(), scale=float(scale))(scores))

@@ -112,7 +112,7 @@ def _page(report: Report, body: list[tuple[str, str, str]]) -> str:
 
 def _facts(report: Report) -> list[Fact]:
     release, plan = report.release, report.release.plan
-    odds = attacker_odds(plan.epsilon, plan.delta, plan.mu)
+    odds = attacker_odds(plan.epsilon, plan.delta, plan.mu, plan.choices)
     rows = f"{release.rows:,}" if release.rows is not None else f"≈ {release.rows_estimate:,.0f}"
     unit = "row" if plan.unit.person is None else "person"
     facts: list[Fact] = [

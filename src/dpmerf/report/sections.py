@@ -38,7 +38,7 @@ class ImageSection:
 def guarantee(release: Release) -> str:
     """The card in plain words, the attacker's odds and the budget."""
     plan = release.plan
-    odds = attacker_odds(plan.epsilon, plan.delta, plan.mu)
+    odds = attacker_odds(plan.epsilon, plan.delta, plan.mu, plan.choices)
     unit = plan.unit
     who = "row" if unit.person is None else "person"
     public = "the number of rows, which is treated as public" if unit.rows_public else "nothing about their number"
