@@ -12,7 +12,19 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from dpmerf import budget
-from dpmerf.budget import Unit, compose, delta_of, discrete_delta, epsilon_of, mu_of, noise_multiplier, total_variation
+from dpmerf.budget import (
+    Unit,
+    attacker_odds,
+    choice_losses,
+    choice_of,
+    compose,
+    delta_of,
+    discrete_delta,
+    epsilon_of,
+    mu_of,
+    noise_multiplier,
+    total_variation,
+)
 from dpmerf.errors import BudgetError
 
 epsilons = st.floats(-4, 3).map(lambda exponent: 10.0**exponent)
@@ -251,3 +263,93 @@ def test_bad_unit_fields() -> None:
         Unit.from_dict({"person": None})
     with pytest.raises(BudgetError, match="finite bound"):
         Unit().sensitivity(1.0, math.nan)
+
+
+# --- choices ---------------------------------------------------------------------------------------------------------
+
+
+def bounded_range_delta(width: float, epsilon: float) -> float:
+    """The closed form of the paper: the largest delta of any pair whose losses lie in a window of this width."""
+    if epsilon <= -width:
+        return -math.expm1(epsilon)
+    return max(math.exp(width / 2) - math.exp(min(epsilon, width) / 2), 0.0) ** 2 / math.expm1(width)
+
+
+@pytest.mark.parametrize("width", [0.01, 0.4, 3.0])
+def test_the_losses_of_a_choice_have_the_curve_of_bounded_range(width: float) -> None:
+    found = choice_losses((width,))
+    for epsilon in np.linspace(-1.2 * width, 1.2 * width, 25):
+        ours = math.fsum(p * max(-math.expm1(epsilon - loss), 0.0) for loss, p in found)
+        theirs = bounded_range_delta(width, epsilon)
+        assert theirs - 1e-12 <= ours <= theirs + 2e-3 * math.tanh(width / 4)  # from above, and near
+
+
+@few
+@given(
+    st.lists(st.floats(-5, 5), min_size=2, max_size=6),
+    st.lists(st.floats(-1, 1), min_size=6, max_size=6),
+    st.floats(0.1, 4),
+)
+def test_no_exponential_mechanism_leaks_more_than_a_choice_costs(
+    scores: list[float], moves: list[float], scale: float
+) -> None:
+    logs = []
+    for u in (np.array(scores), np.array(scores) + np.array(moves[: len(scores)])):
+        logs.append(u / scale - np.logaddexp.reduce(u / scale))
+    for one, other in (logs, logs[::-1]):
+        for epsilon in (0.0, 0.1, 0.5, 1.0):
+            leaked = float(np.maximum(np.exp(one) - math.exp(epsilon) * np.exp(other), 0).sum())
+            assert leaked <= delta_of(0.0, epsilon, (2 / scale,)) + 1e-12
+
+
+@pytest.mark.parametrize("width", [0.1, 0.38, 1.5])
+@pytest.mark.parametrize("mu", [0.1, 0.2, 1.0])
+def test_a_choice_composes_with_a_gaussian_whichever_comes_first(width: float, mu: float) -> None:
+    """Here the window of the choice may depend on what the Gaussian released: the worst one for every outcome."""
+    from scipy.integrate import quad
+
+    for epsilon in (0.0, 0.5, 1.0):
+        density = stats.norm(mu**2 / 2, mu).pdf
+        found, _ = quad(
+            lambda loss, e=epsilon, f=density: f(loss) * bounded_range_delta(width, e - loss),
+            mu**2 / 2 - 12 * mu,
+            mu**2 / 2 + 12 * mu,
+            points=[epsilon - width, epsilon + width],
+            limit=500,
+        )
+        ours = delta_of(mu, epsilon, (width,))
+        assert found * (1 - 1e-6) - 1e-14 <= ours <= found * 1.02 + 1e-12
+
+
+def test_choices_agree_with_dp_accounting() -> None:
+    mu, width, step = 0.2, 0.38, 1e-4
+    ends = np.linspace(-width, width, 4_001)
+    mass = np.diff(np.exp(ends / 2)) / (2 * math.sinh(width / 2))
+    inverse = -np.diff(np.exp(-ends / 2)) / (2 * math.sinh(width / 2))
+    chosen = privacy_loss_distribution.from_two_probability_mass_functions(
+        dict(enumerate(np.log(inverse))), dict(enumerate(np.log(mass))), value_discretization_interval=step
+    )
+    gaussian = privacy_loss_distribution.from_gaussian_mechanism(1 / mu, value_discretization_interval=step)
+    for count in (1, 3):
+        theirs = gaussian.compose(chosen.self_compose(count)).get_delta_for_epsilon(1.0)
+        assert delta_of(mu, 1.0, (width,) * count) == pytest.approx(theirs, rel=0.02)
+
+
+def test_a_choice_uses_what_is_left_and_no_more() -> None:
+    mu = mu_of(1.0, 1e-5)
+    left = choice_of(1.0, 1e-5, 0.7 * mu)
+    assert delta_of(0.7 * mu, 1.0, (left,)) <= 1e-5 < delta_of(0.7 * mu, 1.0, (left * (1 + 1e-9),))
+    assert mu_of(1.0, 1e-5, (left,)) == pytest.approx(0.7 * mu, rel=1e-9)
+    assert choice_of(1.0, 1e-5, mu) < 1e-3
+    assert attacker_odds(1.0, 1e-5, 0.7 * mu, (left,)).accuracy > attacker_odds(1.0, 1e-5, 0.7 * mu).accuracy
+
+
+def test_choices_of_different_ranges_add_up_in_any_order() -> None:
+    assert delta_of(0.1, 0.5, (0.3, 0.1)) == pytest.approx(delta_of(0.1, 0.5, (0.1, 0.3)), rel=1e-9)
+    assert delta_of(0.1, 0.5, (0.3, 0.1)) > delta_of(0.1, 0.5, (0.3,)) > delta_of(0.1, 0.5)
+
+
+@pytest.mark.parametrize("width", [0.0, -1.0, math.nan, math.inf, 21.0])
+def test_bad_range_of_a_choice(width: float) -> None:
+    with pytest.raises(BudgetError, match="range above 0"):
+        delta_of(0.1, 1.0, (width,))
