@@ -29,9 +29,8 @@ WIDE_CELLS = (16, 64)  # least and most fine cells of such a column
 WIDE_HISTOGRAMS = 0.3  # of μ², for their histograms
 GROUP_NOISE = 20.0  # times a group's variance: the largest eigenvalue that noise alone may give groups' covariance
 WIDE_SHARES = (0.5, 0.4, 0.1)  # means, products, lengths
-FEW_ROWS = (
-    32.0  # times the noise of a label × column cell: fewer rows than that, and one column is chosen by noisy scores
-)
+FEW_ROWS = 32.0  # times the noise of a label × column cell: with fewer rows, one column is chosen by noisy scores,
+TOO_FEW = 30.0  # times noise · log(columns), with more rows than that: else a choice finds nothing
 CHOICE_COLUMNS = 8  # of how many, at least
 BIN_NOISE = 6.0  # an average cell of a pair table holds at least this many times its noise
 
@@ -49,7 +48,7 @@ class Shares(NamedTuple):
 AMPLE = Shares(0.20, 0.36, 0.24, 0.20)  # where noise allows the most bins, or not all pairs
 USUAL = Shares(0.15, 0.38, 0.15, 0.09, 0.23)
 COARSE = Shares(0.15, 0.50, 0.13, 0.00, 0.22)  # where it leaves no more than the least number: pairs show little
-CHOSEN = (0.15, 0.30, 0.40, 0.15)  # histograms, label × column, the choice of a column, a closer look at it
+CHOSEN = (0.15, 0.20, 0.40, 0.25)  # histograms, label × column, the choice of a column, a closer look at it
 COARSE_SINGLE = 0.48  # label × column there, at least, if there is no second look
 
 
@@ -99,7 +98,7 @@ def _default(schema: Schema, rows: int, noise: float, balanced: bool, unit: Unit
     every = len(pairs) == len(features) * (len(features) - 1) // 2 > 0
     if len(features) >= WIDE and not every and _ordered(grid, features, schema):
         return _wide(rows, noise, features, cells, by_label, classes)
-    if classes > 1 and len(features) >= CHOICE_COLUMNS and rows < FEW_ROWS * noise * math.sqrt(len(features)):
+    if classes > 1 and _worth_a_choice(rows / noise, len(features)):
         return _chosen(schema, rows, noise)
     shares, bins = _shares(rows, noise, len(features), len(pairs), every, by_label, classes)
     tables = shares.single + shares.pair + shares.label_pair
@@ -126,6 +125,14 @@ def _default(schema: Schema, rows: int, noise: float, balanced: bool, unit: Unit
     if shares.again == 0:
         return stages
     return (*stages, Stage("second look", shares.again, SecondLook(count=len(pairs) // LOOKED_AT_TWICE)))
+
+
+def _worth_a_choice(rows: float, columns: int) -> bool:
+    """`rows` in units of the noise: tables of all columns by label show little, and the best of them can be found.
+
+    Their noise grows with √columns, the number of rows by which the best must stand out with log(columns).
+    """
+    return columns >= CHOICE_COLUMNS and TOO_FEW * math.log(columns) < rows < FEW_ROWS * math.sqrt(columns)
 
 
 def _chosen(schema: Schema, rows: int, noise: float) -> tuple[Stage, ...]:

@@ -108,17 +108,20 @@ def kept_share(apart: Tensor, variance: Tensor, layout: Layout, most: Tensor | N
 
     In some columns a class does not differ, in others by a normal of one of several variances. All columns together say
     how common each is, which tells the few that differ from the many that show only noise. The variances are multiples
-    of the noise, or parts of `most` (C, q), the squared length that a difference can have at all.
+    of the noise, or parts of `most` (C, q), the squared length that a difference can have at all; then as many columns
+    that do not differ are assumed as there are.
     """
     length, free, noise = _lengths(apart, variance, layout)
+    nulls = NULL_COLUMNS
     if most is None:
         largest = math.ceil(math.log2(float((length / free).max().clamp(1, 2**60))))
         ratios = 2.0 ** torch.arange(-1, largest + 1).double()  # variance to that of the noise
     else:
         ratios = (most / (free * noise))[..., None] * 2.0 ** -torch.arange(PARTS_OF_MOST)  # (C, q, k)
+        nulls = float(len(free))
     ratios = torch.cat([torch.zeros_like(ratios[..., :1]), ratios], dim=-1)
     k = ratios.shape[-1]
-    assumed = torch.nn.functional.one_hot(torch.tensor(0), k) * NULL_COLUMNS + 1 / k
+    assumed = torch.nn.functional.one_hot(torch.tensor(0), k) * nulls + 1 / k
     weight = mixed(length, free, ratios, assumed)
     return (weight * (ratios / (1 + ratios))).sum(-1).to(apart.dtype).clamp_min(1e-6)
 
