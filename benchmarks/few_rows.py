@@ -96,7 +96,7 @@ def page(store: Store) -> str:
 
 EXPERIMENT = Experiment(
     "few_rows",
-    "Tables of 500 to 1,000 rows: one column chosen by noisy scores, or tables of all (twelve classifiers, on training rows)",
+    "Tables of 500 to 1,000 rows: one column chosen by noisy scores, or none (12 classifiers, on training rows)",
     "about 3 CPU minutes a run; --quick 2 minutes",
     run,
     page,

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 import re
 from pathlib import Path
+from statistics import NormalDist
 
 import pyarrow as pa
 import pytest
 
-from dpmerf.budget import attacker_odds, noise_multiplier
-from dpmerf.presets import make_plan
+from dpmerf.budget import attacker_odds, choice_of, mu_of, noise_multiplier
+from dpmerf.presets import CHOSEN, make_plan
 from dpmerf.private.measure import measure
 from dpmerf.schema import Schema
 
@@ -52,6 +53,18 @@ def test_the_example_with_a_pocket_calculator() -> None:
     variation = 0.03 * math.sqrt(4008) / (sigma * 2**24) ** 2
     assert variation == pytest.approx(said(r"/ s² = ([\d.e-]+);"), rel=1e-2)
     assert (1 + math.e) * variation == pytest.approx(said(r"TV = \*\*([\d.e-]+)"), rel=2e-2)
+
+
+def test_the_example_of_a_choice() -> None:
+    whole = mu_of(1.0, 1e-5)
+    mu = whole * 0.6**0.5  # as in the default's plans that choose
+    assert CHOSEN[2] == 0.4
+    best = attacker_odds(1.0, 1e-5, mu, (choice_of(1.0, 1e-5, mu),)).accuracy
+    assert f"the best guess at ε = 1 is {best:.1%}".replace("%", " %") in (DOCS / "promise.md").read_text("utf-8")
+    assert round(mu, 6) == said(r"they have μ = ([\d.]+) and the choice")
+    assert round(choice_of(1.0, 1e-5, mu), 4) == said(r"the choice has r = ([\d.]+\d)")
+    p = NormalDist().cdf(whole * 0.4**0.5 / 2)  # a window of both ends of this width is μ-GDP, and no wider one
+    assert round(2 * math.log(p / (1 - p)), 4) == said(r"as its μ it would have ([\d.]+\d)")
 
 
 def test_the_numbers_of_the_proof_are_on_the_card() -> None:

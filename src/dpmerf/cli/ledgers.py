@@ -29,7 +29,8 @@ def ledger_show(
             "time", "purpose", "mu", "plan", title=f"{file}: limit ({found['epsilon']:g}, {found['delta']:g})"
         )
         for entry in found["entries"]:
-            table.add_row(entry["time"], entry["purpose"], f"{entry['mu']:.4f}", entry["plan"][:12])
+            price = "".join([f"{entry['mu']:.4f}", *(f" and a choice, {r:.4f}" for r in entry["choices"])])
+            table.add_row(entry["time"], entry["purpose"], price, entry["plan"][:12])
         Console().print(table)
         print(f"Left: epsilon {found['remaining_epsilon']:.4g} at delta {found['delta']:g}.")
 
