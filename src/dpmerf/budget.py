@@ -6,7 +6,7 @@ exactly: mu^2 = sum of mu_i^2. One curve turns mu into (epsilon, delta) (Balle a
     delta = Phi(-epsilon/mu + mu/2) - e^epsilon Phi(-epsilon/mu - mu/2)
 
 A choice of one of several candidates by noisy scores (the exponential mechanism) has a loss of bounded range, which
-composes exactly with the Gaussians too; see `choice_losses`.
+composes exactly with the Gaussians too; see `losses.py`.
 
 >>> round(noise_multiplier(1.0, 1e-5), 3)
 3.731
@@ -15,10 +15,10 @@ composes exactly with the Gaussians too; see `choice_losses`.
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from functools import lru_cache
 from typing import Any, Literal, NamedTuple, final, get_args
 
 from dpmerf.errors import BudgetError
+from dpmerf.losses import MOST_RANGE, choice_losses
 
 Neighbours = Literal["replace", "add-remove"]
 
@@ -150,61 +150,6 @@ def compose(*mus: float) -> float:
     for mu in mus:
         _check_mu(mu)
     return math.hypot(*mus)
-
-
-# --- choices ---------------------------------------------------------------------------------------------------------
-#
-# The exponential mechanism picks c with probability proportional to e^(u_c / scale). If a neighbour moves no score by
-# more than s, its loss log(P(c) / Q(c)) = (u_c - u'_c) / scale - log(Z / Z') lies in a window of width range = 2 s /
-# scale, wherever that window is ("bounded range", Durfee and Rogers 2019). Of all pairs P, Q with losses in [t - range,
-# t] the worst has both ends only, and the largest delta over t is (Dong, Durfee and Rogers 2020; a = e^epsilon)
-#
-#     delta(epsilon) = (sqrt(e^range) - sqrt(a))^2 / (e^range - 1),   |epsilon| <= range.
-#
-# Its second derivative in a is the density of P/Q under Q: under P the loss has density e^(l/2) / (4 sinh(range / 2))
-# on [-range, range]. A pair with that law dominates the choice, and dominating pairs compose with others, adaptively
-# and in any order (Zhu, Dong and Wang 2022): losses add up, and delta is the mean of the Gaussians' delta at epsilon
-# less the loss.
-
-MOST_RANGE = 20.0  # of a choice's loss
-CELLS = 64  # of the range of a choice: the error of delta falls with their square
-
-
-@lru_cache(maxsize=64)
-def choice_losses(ranges: tuple[float, ...]) -> tuple[tuple[float, float], ...]:
-    """((loss, probability), ...) of several choices together, from above: a discrete pair that dominates them.
-
-    The mass of a cell of losses goes to its two ends so that both P's and Q's mass stay (a mean-preserving spread of
-    P/Q, which only helps an attacker).
-
-    >>> found = choice_losses((0.4,))
-    >>> round(sum(p for _, p in found), 12), round(sum(p * math.exp(-l) for l, p in found), 12)
-    (1.0, 1.0)
-    """
-    if not ranges or any(not (math.isfinite(r) and 0 < r <= MOST_RANGE) for r in ranges):
-        raise BudgetError(f"a choice has a range above 0 and at most {MOST_RANGE:g}")
-    step = 2 * max(ranges) / CELLS
-    total = {0: 1.0}  # multiples of the step -> probability
-    for r in ranges:
-        ends = math.ceil(r / step)
-        own: dict[int, float] = {}
-        for i in range(-ends, ends):
-            low, high = max(i * step, -r), min((i + 1) * step, r)
-            mass = (math.exp(high / 2) - math.exp(low / 2)) / (2 * math.sinh(r / 2))
-            inverse = (math.exp(-low / 2) - math.exp(-high / 2)) / (2 * math.sinh(r / 2))
-            upper = (mass - inverse * math.exp(i * step)) / -math.expm1(-step)
-            own[i + 1] = own.get(i + 1, 0.0) + upper
-            own[i] = own.get(i, 0.0) + mass - upper
-        total = _convolved(total, own)
-    return tuple((i * step, p) for i, p in sorted(total.items()))
-
-
-def _convolved(one: dict[int, float], other: dict[int, float]) -> dict[int, float]:
-    found: dict[int, float] = {}
-    for i, p in one.items():
-        for j, q in other.items():
-            found[i + j] = found.get(i + j, 0.0) + p * q
-    return found
 
 
 def choice_of(epsilon: float, delta: float, mu: float) -> float:

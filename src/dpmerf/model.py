@@ -19,13 +19,14 @@ from safetensors.torch import save as save_tensors
 import dpmerf
 from dpmerf.codec import Batch
 from dpmerf.errors import ArtefactError, DpmerfError, TrainError
+from dpmerf.folders import read_bytes, read_json, write_folder
 from dpmerf.generators.base import Generator, Given, History, State
 from dpmerf.generators.elliptic import Elliptic
 from dpmerf.generators.maxent import MaxEnt
 from dpmerf.generators.network import Network
 from dpmerf.generators.pictures import Pictures
 from dpmerf.plan import digest
-from dpmerf.release import CARD, Release, read_bytes, read_json, write_folder
+from dpmerf.release import CARD, Release
 
 FORMAT = 2
 DOCUMENT, TENSORS = "model.json", "weights.safetensors"

@@ -17,8 +17,9 @@ from dpmerf import error
 from dpmerf.budget import Unit, check_delta, check_epsilon, choice_of, discrete_delta, mu_of, warnings_for
 from dpmerf.codec import Codec
 from dpmerf.errors import ArtefactError, DpmerfError, PlanError
-from dpmerf.features.algebra import BITS, FeatureMap
+from dpmerf.features.algebra import FeatureMap
 from dpmerf.grid import Binning
+from dpmerf.price import Price, price_of_choice, price_of_sums
 from dpmerf.recipes import (
     AnyRecipe,
     Choice,
@@ -34,6 +35,7 @@ from dpmerf.recipes import (
 from dpmerf.schema import Schema
 
 FORMAT = 1
+LEAST_RANGE = 1e-6  # of a choice: below it nothing is chosen but by chance
 _RECIPE: TypeAdapter[AnyRecipe] = TypeAdapter(AnyRecipe)
 
 
@@ -45,27 +47,6 @@ class Stage:
     name: str
     share: float
     recipe: AnyRecipe
-
-
-@final
-@dataclass(frozen=True)
-class Price:
-    """What a stage costs. `sigma` is the noise in units of the integer grid (2⁻²⁴).
-
-    For a choice it is the scale of the noise on its scores, at most, with their sensitivity, and μ is 0: see
-    `Plan.choice`.
-    """
-
-    stage: str
-    share: float
-    mu: float
-    norm_bound: float
-    diameter: float
-    sensitivity: float
-    noise_multiplier: float
-    sigma: float
-    coordinates: int
-    groups: tuple[tuple[str, int, float], ...]  # (what, coordinates, noise of one count or feature sum)
 
 
 @final
@@ -166,7 +147,10 @@ class Plan:
         """The range of the choice's loss, if there is one: all that (ε, δ) leaves beside the Gaussian stages."""
         if not any(isinstance(s.recipe, Choice) for s in self.stages):
             return ()
-        return (choice_of(self.epsilon, self.delta - self.discrete_delta, self.mu),)
+        found = choice_of(self.epsilon, self.delta - self.discrete_delta, self.mu)
+        if found < LEAST_RANGE:
+            raise PlanError("the choice has too small a share of the budget: make the plan with `dpmerf plan`")
+        return (found,)
 
     @cached_property
     def discrete_delta(self) -> float:
@@ -194,34 +178,10 @@ class Plan:
         for stage in self.stages:
             if isinstance(stage.recipe, Choice):
                 if choices:
-                    yield self._price_of_choice(stage, choices[0])
+                    yield price_of_choice(stage.name, stage.share, choices[0], self.unit)
                 continue
-            phi = self.nominal_map(stage)
             part = mu * math.sqrt(stage.share / total)
-            sigma = self.unit.sensitivity(*phi.integer_bounds) / part
-            groups = tuple(
-                (what, sum(b.dim for b in blocks), sigma / (blocks[0].weight * 2**BITS))
-                for what, blocks in _groups(phi).items()
-            )
-            yield Price(
-                stage.name,
-                stage.share,
-                part,
-                phi.norm_bound,
-                phi.diameter,
-                self.unit.sensitivity(phi.norm_bound, phi.diameter),
-                1 / part,
-                sigma,
-                phi.dim,
-                groups,
-            )
-
-    def _price_of_choice(self, stage: Stage, range_: float) -> Price:
-        """A row moves a score by less than 1, two by less than 2: by how much less depends on the classes' shares."""
-        moved, multiplier = self.unit.sensitivity(1.0, 2.0), 2 / range_
-        sigma = moved * multiplier * 2**BITS
-        groups = (("one column, by noisy scores", 1, moved * multiplier),)
-        return Price(stage.name, stage.share, 0.0, 1.0, 2.0, moved, multiplier, sigma, 0, groups)
+            yield price_of_sums(stage.name, stage.share, part, self.nominal_map(stage), self.unit)
 
     @property
     def coordinates(self) -> int:
@@ -359,13 +319,3 @@ def digest(data: Any) -> str:
     """SHA-256 of canonical JSON."""
     text = json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _groups(phi: FeatureMap) -> dict[str, list[Any]]:
-    """Blocks of the same make together: 'fourier × label', 'tables of 2', …"""
-    found: dict[str, list[Any]] = {}
-    for b in phi.blocks:
-        kind = b.dense.name if b.dense else f"{len(b.cells)}-way tables" if b.cells else "count"
-        key = f"{kind} (weight {b.weight:.3g})" if not b.dense else f"{kind} × {b.size} cells" if b.cells else kind
-        found.setdefault(key, []).append(b)
-    return found

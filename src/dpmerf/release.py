@@ -5,10 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import os
-import shutil
-import tempfile
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -25,6 +21,7 @@ from dpmerf.budget import attacker_odds
 from dpmerf.codec import Codec
 from dpmerf.errors import ArtefactError, DpmerfError
 from dpmerf.features.algebra import BITS, Block, FeatureMap
+from dpmerf.folders import read_bytes, read_json, write_folder
 from dpmerf.grid import Binning
 from dpmerf.plan import Plan, Stage, digest
 from dpmerf.recipes import (
@@ -44,7 +41,6 @@ from dpmerf.scores import Scores
 FORMAT = 1
 TRUSTED_NOISE = "opendp-discrete-gaussian"
 DOCUMENT, TENSORS, CARD = "release.json", "sums.safetensors", "CARD.md"
-MAX_BYTES = 2**32
 
 
 @final
@@ -292,7 +288,7 @@ def _card(release: Release) -> str:
         f"{p.coordinates:,} |"
         for p in plan.prices
     )
-    choice = "".join(f"the choice of a column (range {r:.6f}) composed with it; " for r in plan.choices)
+    choice = "".join(f"the choice of '{release.looked_at}' (range {r:.6f}) composed with it; " for r in plan.choices)
     return f"""# Guarantee
 {test}
 This release is ({plan.epsilon:g}, {plan.delta:g})-differentially private.
@@ -311,59 +307,3 @@ This release is ({plan.epsilon:g}, {plan.delta:g})-differentially private.
 |---|---|---|---|---|---|
 {noise}
 """
-
-
-def write_folder(path: str | Path, files: dict[str, bytes]) -> None:
-    """Write files into a new folder through a temporary one beside it."""
-    target = check_writable(path)
-    try:
-        with tempfile.TemporaryDirectory(prefix=".dpmerf-", dir=target.parent) as temporary:
-            whole = Path(temporary) / "whole"
-            whole.mkdir()
-            for name, data in files.items():
-                with open(whole / name, "wb") as file:
-                    file.write(data)
-                    file.flush()
-                    os.fsync(file.fileno())
-            if target.exists():
-                shutil.rmtree(target)
-            os.replace(whole, target)
-    except OSError as problem:
-        raise ArtefactError(f"cannot write {target}: {problem.strerror or 'the disk refused'}") from None
-
-
-def check_writable(path: str | Path) -> Path:
-    """The target folder, known to be free and writable: asked before any budget is spent."""
-    target = Path(path)
-    if target.exists() and (not target.is_dir() or any(target.iterdir())):
-        raise ArtefactError(f"{target} exists already. Choose another place, or remove it first")
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=target.parent):
-            pass
-    except OSError as problem:
-        raise ArtefactError(f"cannot write to {target.parent}: {problem.strerror}") from None
-    return target
-
-
-def read_bytes(path: Path, kind: str) -> bytes:
-    try:
-        if path.stat().st_size > MAX_BYTES:
-            raise ArtefactError(f"{path} is larger than any {kind} this program writes")
-        return path.read_bytes()
-    except OSError as problem:
-        raise ArtefactError(f"cannot read {path}: {problem.strerror}. Is {path.parent} a {kind}?") from None
-
-
-def read_json(path: Path, kind: str) -> dict[str, Any]:
-    try:
-        document = json.loads(read_bytes(path, kind).decode("utf-8"), parse_constant=_no_constant)
-    except (ValueError, RecursionError):
-        raise ArtefactError(f"{path} is damaged: it is not JSON") from None
-    if not isinstance(document, dict):
-        raise ArtefactError(f"{path} is damaged: it is not a {kind}")
-    return document
-
-
-def _no_constant(name: str) -> Callable[..., Any]:
-    raise ValueError(f"{name} is not JSON")

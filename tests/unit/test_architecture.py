@@ -6,9 +6,10 @@ from pathlib import Path
 SOURCE = Path(__file__).parents[2] / "src" / "dpmerf"
 # Each rung may import only rungs above it (and its own folder).
 LADDER = [
-    "errors", "progress", "schema", "draft", "cells", "pixels", "codec", "cuts", "grid", "scores", "features", "error",
-    "recipes", "budget", "plan", "image_presets", "presets", "release", "counts", "private", "generators", "model",
-    "train", "tables", "gallery", "evaluate", "report", "api", "audit", "demo_data", "cli",
+    "errors", "folders", "progress", "schema", "draft", "cells", "pixels", "codec", "cuts", "grid", "scores",
+    "features", "error", "recipes", "losses", "budget", "price", "plan", "image_presets", "presets", "release",
+    "counts", "private", "generators", "model", "train", "tables", "gallery", "evaluate", "report", "api", "audit",
+    "demo_data", "cli",
 ]  # fmt: skip
 MAY_ENTER = {"private", "api", "audit", "cli", "__init__"}  # who may import dpmerf.private
 

@@ -15,7 +15,6 @@ from dpmerf import budget
 from dpmerf.budget import (
     Unit,
     attacker_odds,
-    choice_losses,
     choice_of,
     compose,
     delta_of,
@@ -26,6 +25,7 @@ from dpmerf.budget import (
     total_variation,
 )
 from dpmerf.errors import BudgetError
+from dpmerf.losses import choice_losses
 
 epsilons = st.floats(-4, 3).map(lambda exponent: 10.0**exponent)
 deltas = st.floats(-280, -0.01).map(lambda exponent: 10.0**exponent)

@@ -13,7 +13,8 @@ from torch import Tensor
 
 from dpmerf.errors import PlanError
 from dpmerf.features.algebra import FeatureMap
-from dpmerf.plan import Plan, Price, Stage
+from dpmerf.plan import Plan, Stage
+from dpmerf.price import Price
 from dpmerf.private.contribute import Sums
 from dpmerf.private.local import sum_locally
 from dpmerf.private.rows import Frame

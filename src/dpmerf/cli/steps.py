@@ -35,6 +35,7 @@ from dpmerf.cli.options import (
     say,
 )
 from dpmerf.errors import PlanError, SchemaError
+from dpmerf.folders import check_writable
 from dpmerf.model import Model
 from dpmerf.plan import Plan
 from dpmerf.presets import make_plan
@@ -42,7 +43,7 @@ from dpmerf.private.images import open_data
 from dpmerf.private.measure import measure
 from dpmerf.private.spark import open_spark
 from dpmerf.progress import Bars
-from dpmerf.release import Release, check_writable
+from dpmerf.release import Release
 from dpmerf.schema import Schema
 from dpmerf.train import train as train_model
 

@@ -37,6 +37,7 @@ from dpmerf.cli.options import (
     say,
 )
 from dpmerf.errors import PlanError, SchemaError
+from dpmerf.folders import check_writable
 from dpmerf.model import Model
 from dpmerf.plan import Plan
 from dpmerf.presets import make_plan
@@ -45,7 +46,6 @@ from dpmerf.private.ledger import Ledger
 from dpmerf.private.measure import measure
 from dpmerf.private.rows import Csv, Rows, open_rows
 from dpmerf.progress import Bars
-from dpmerf.release import check_writable
 from dpmerf.report import make_report
 from dpmerf.schema import Schema
 from dpmerf.train import train as train_model

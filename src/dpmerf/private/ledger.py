@@ -19,8 +19,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, final
 
-from dpmerf.budget import MOST_RANGE, check_delta, check_epsilon, compose, delta_of, epsilon_of, mu_of
+from dpmerf.budget import check_delta, check_epsilon, compose, delta_of, epsilon_of, mu_of
 from dpmerf.errors import LedgerError
+from dpmerf.losses import MOST_RANGE
 
 FORMAT = 1
 TOLERANCE = 1e-12  # relative to delta: a plan that uses exactly the limit must pass in spite of float rounding
