@@ -77,10 +77,11 @@ def page(store: Store) -> str:
         means = [r["utility"]["mean"] for r in runs]
         kinds = ("roc_auc", "roc_auc_hard", "pr_auc_hard") if "roc_auc" in means[0] else ("f1_weighted",)
         scored = "/".join(f"{np.mean([m[kind] for m in means]):.3f}" for kind in kinds)
-        error = np.std([m[kinds[-1]] for m in means], ddof=1) / len(means) ** 0.5 if len(means) > 1 else np.nan
+        last = [m[kinds[-1]] for m in means]
+        error = f"{np.std(last, ddof=1) / len(last) ** 0.5:.3f}" if len(last) > 1 else "–"
         distances = [f"{np.mean([r[f'tv{k}'] for r in runs]):.3f}" for k in (1, 2, 3)]
         shown = f"**{variant}**" if variant == _default(name, int(count)) else variant
-        rows.append([name, count, shown, scored, f"{error:.3f}", *distances, str(len(runs))])
+        rows.append([name, count, shown, scored, error, *distances, str(len(runs))])
     scores = "ROC/ROC hard/PRC hard, or F1"
     header = ["data", "rows", "variant", scores, "error of the last", "TV 1-way", "2-way", "3-way", "runs"]
     return table(header, rows) if rows else ""
