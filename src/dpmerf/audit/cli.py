@@ -39,7 +39,7 @@ def words(a: Audit) -> str:
         f"Claim: ({a.epsilon:g}, {a.delta:g})-DP, mu = {a.mu:.4f}. No attack may guess right more than "
         f"{a.best_accuracy:.1%} of the time.",
         *(["One column is chosen by noisy scores: only the attack on synthetic rows sees it."] if a.choices else []),
-        f"Canary: two neighbouring tables that use {a.reached:.1%} of what the claim allows.",
+        f"Canary: two neighbouring tables that use {a.reached:.1%} of the claimed mu.",
         f"Attack on {2 * a.attack.trials:,} noisy vectors (likelihood ratio, all but one unit known): epsilon is at "
         f"least {a.attack_epsilon:.3f} with {a.attack.confidence:.0%} confidence (mu {a.attack.lower:.4f} to "
         f"{a.attack.upper:.4f}).",

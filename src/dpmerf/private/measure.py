@@ -55,9 +55,8 @@ def measure(
         so_far = Release(plan, sums, count, noise.name, binning)
         phi = so_far.feature_map(stage)
         choice = isinstance(stage.recipe, Choice)
-        if (
-            not choice and phi.dim > price.coordinates
-        ):  # the discrete sampler's part of delta was counted for fewer. Not by any row
+        # More coordinates than the discrete sampler's part of delta was counted for: not by any row
+        if not choice and phi.dim > price.coordinates:
             raise PlanError(f"stage '{stage.name}' is larger than it was priced: make the plan with `dpmerf plan`")
         exact, n = summer(rows, plan, phi, so_far.view(stage), bars, f"reading ({stage.name})")
         if plan.unit.rows_public:
