@@ -16,8 +16,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from dpmerf.codec import Batch, Codec, Variable
 from dpmerf.errors import PlanError
 from dpmerf.features.algebra import FeatureMap, constant, of, onehot, total
-from dpmerf.features.directions import Direction, Products
 from dpmerf.features.fourier import Fourier
+from dpmerf.features.moments import Moments
 from dpmerf.features.tones import Tones
 from dpmerf.features.views import FourierOf, Views
 from dpmerf.grid import Binning, FineGrid
@@ -154,12 +154,12 @@ def class_table(codec: Codec, binning: Binning, column: str) -> FeatureMap:
 class Directions(Recipe):
     """Means and products of rows of normal scores, as directions, and a table of their lengths; each by label.
 
-    For tables with more columns than pairs can be paid for. The shares add up to 1. Class counts of weight √share_mean
-    beside them are free where a row is replaced: two rows of one class may lie 2 apart in their means, two of different
-    classes only √2, and there the counts use up the difference.
+    For tables with more columns than pairs can be paid for. The shares add up to 1. Class counts beside them are free
+    where a row is replaced: two rows of one class may lie further apart than √2, two of different classes do not, and
+    the counts use up the difference.
     """
 
-    kind: Literal["directions"] = "directions"
+    kind: Literal["moments"] = "moments"
     group: int = Field(ge=1, le=65_536)  # neighbouring columns whose mean enters the products
     by_label: bool
     share_mean: float = Field(gt=0, lt=1)
@@ -170,16 +170,17 @@ class Directions(Recipe):
         """The scored columns."""
         return _features(codec, self.by_label)
 
-    def products(self, codec: Codec) -> Products:
-        return Products(len(self.columns(codec)), self.group)
+    def moments(self, codec: Codec) -> Moments:
+        return Moments(
+            len(self.columns(codec)), self.group, self.share_products / (self.share_mean + self.share_products)
+        )
 
     def feature_map(self, codec: Codec) -> FeatureMap:
         by = (onehot(codec.label),) if self.by_label and codec.label else ()
-        mean = math.sqrt(self.share_mean) * of(Direction(len(self.columns(codec))))
-        products = math.sqrt(self.share_products) * of(self.products(codec))
+        share, moments = self.share_mean + self.share_products, self.moments(codec)
         length = math.sqrt(self.share_length) * onehot(Variable("#length", len(LENGTHS) + 1))
-        counts = [math.sqrt(self.share_mean) * phi for phi in by]
-        return total([*(_by(phi, by) for phi in (mean, products, length)), *counts])
+        counts = [math.sqrt(share * (moments.apart / 2 - 1)) * phi for phi in by]
+        return total([*(_by(phi, by) for phi in (math.sqrt(share) * of(moments), length)), *counts])
 
     def view(self, scores: Scores) -> View:
         def add(batch: Batch) -> Batch:

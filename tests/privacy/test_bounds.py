@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from dpmerf.budget import Unit
 from dpmerf.codec import Batch
 from dpmerf.features.algebra import FeatureMap, constant, of, onehot, squared_diameter
-from dpmerf.features.directions import Direction, Products
+from dpmerf.features.moments import Moments
 from dpmerf.plan import Plan, Stage
 from dpmerf.presets import make_plan
 from dpmerf.private.contribute import Sums
@@ -206,19 +206,29 @@ def test_the_diameter_by_brute_force() -> None:
         assert isinstance(squared_diameter(squares, phi.blocks), int)  # exact in integers
 
 
-def test_right_angles_stay_right_enough_in_integers() -> None:
-    """Products never have a negative inner product: they count √2, not 2. Is an angle wider once truncated?"""
+@pytest.mark.parametrize("share", [0.05, 0.25, 1 / 3, 0.5, 0.7, 0.95])
+def test_no_two_rows_are_far_apart_in_means_and_in_products(share: float) -> None:
+    """Opposite rows have equal products. Is the bound that this gives kept in whole numbers, and met?"""
     rng = torch.Generator().manual_seed(1)
     for columns, group in ((2, 1), (7, 2), (40, 1)):
-        phi = of(Products(columns, group))
-        assert phi.diameter == math.sqrt(2) and of(Direction(columns)).diameter == 2
+        phi = of(Moments(columns, group, share))
         corner = torch.eye(columns, dtype=torch.float64)
-        rows = torch.cat([corner, -corner, torch.randn(40, columns, generator=rng, dtype=torch.float64)])
-        rows = torch.round(rows * 1024) / 1024
-        norm, distance = check(phi, Batch(rows, {}))
-        assert norm > 0.99 and distance > 0.95  # two columns of different groups are at a right angle
-        opposite = check(of(Direction(columns)), Batch(rows, {}))
-        assert opposite[1] > 0.999  # a row and its negative: the bound of 2 is needed there
+        rows = [corner, -corner, torch.randn(40, columns, generator=rng, dtype=torch.float64)]
+        for angle in np.linspace(0.4, 1.0, 61) * math.pi:  # of two rows, both in the span of groups' means
+            one, other = torch.zeros(2, columns, dtype=torch.float64)
+            one[:group], other[:group], other[group : 2 * group] = 1.0, math.cos(angle), math.sin(angle)
+            rows += [one[None], other[None]]
+        norm, distance = check(phi, Batch(torch.round(torch.cat(rows) * 1024) / 1024, {}))
+        assert norm > 0.99 and distance > 0.998
+
+
+def test_the_angle_that_is_worst_for_moments() -> None:
+    """By trying all cosines: the largest distance is the one that the map states, to its last digit."""
+    cosine = np.linspace(-1, 1, 100_001)
+    for share in np.linspace(0.02, 0.98, 25):
+        most = ((1 - share) * 2 * (1 - cosine) + share * 2 * (1 - cosine**2)).max()
+        stated = Moments(9, 2, float(share)).apart
+        assert most <= stated < most + 2e-6
 
 
 def test_sensitivity_of_units() -> None:

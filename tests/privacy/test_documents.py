@@ -11,8 +11,10 @@ import pyarrow as pa
 import pytest
 
 from dpmerf.budget import attacker_odds, choice_of, mu_of, noise_multiplier
+from dpmerf.codec import Codec
 from dpmerf.presets import CHOSEN, make_plan
 from dpmerf.private.measure import measure
+from dpmerf.recipes import Directions
 from dpmerf.schema import Schema
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -92,12 +94,18 @@ def test_the_table_of_bounds() -> None:
 
     label, ward = Variable("label", 2), Variable("ward", 3)
     fourier = of(Fourier.draw(1, 4, (1.0,), seed=0))
+    wide = Codec(
+        Schema.parse('label = "y"\n[columns.y]\nkind = "flag"\n[columns.x]\nkind = "number"\nmin = 0\nmax = 1\n')
+    )
+    shares = {"share_mean": 0.45, "share_products": 0.45, "share_length": 0.1}
+    assert "a²/2b = 0.225" in PROOF and "2.225" in PROOF
     maps: list[tuple[FeatureMap, float, float]] = [
         (fourier, 1, 4),
         (onehot(ward) + onehot(label), 2, 4),
         (0.5**0.5 * onehot(ward) + 0.5**0.5 * onehot(label), 1, 2),
         (fourier * onehot(label) + onehot(label), 2, 4),
         ((fourier + onehot(ward)) * onehot(label) + onehot(label), 3, 6),
+        (Directions(group=1, by_label=True, **shares).feature_map(wide), 1.1125, 2.225),
     ]
     for phi, norm, diameter in maps:
         assert phi.norm_bound**2 == pytest.approx(norm) and phi.diameter**2 == pytest.approx(diameter)

@@ -12,9 +12,18 @@ import dpmerf
 from dpmerf.budget import Unit
 from dpmerf.codec import Axis, Codec
 from dpmerf.errors import ArtefactError
-from dpmerf.features.directions import Direction, Products
+from dpmerf.features.moments import Moments
+from dpmerf.generators import elliptic
 from dpmerf.generators.elliptic import Elliptic
-from dpmerf.generators.shrinkage import along, of_directions, positive_definite, spikes, stationary, toward_zero
+from dpmerf.generators.shrinkage import (
+    along,
+    of_directions,
+    positive_definite,
+    smooth_spikes,
+    spikes,
+    stationary,
+    toward_zero,
+)
 from dpmerf.grid import Fine, FineGrid
 from dpmerf.model import Model
 from dpmerf.plan import Plan
@@ -66,7 +75,7 @@ def test_products_of_very_many_columns_are_bounded() -> None:
     many = "".join(f'[columns.s{j}]\nkind = "number"\nmin = 0\nmax = 1\n' for j in range(4_500))
     recipe = make_plan(Schema.parse(many), 1.0, 1e-5, rows=10_000_000).stages[-1].recipe
     assert isinstance(recipe, Directions) and recipe.group == 2
-    assert recipe.products(Codec(Schema.parse(many))).dim < 8e6
+    assert recipe.moments(Codec(Schema.parse(many))).dim < 8e6
 
 
 def test_rows_have_the_shape_of_the_real_ones(model: Model) -> None:
@@ -175,14 +184,17 @@ def test_scores_are_normal_and_lie_on_a_grid() -> None:
     assert bool((found.diff()[exact.diff() == 0] == 0).all()) and bool((found[exact < LENGTHS[0]] == 0).all())
 
 
-def test_products_are_the_second_moments_of_group_means() -> None:
+def test_moments_are_directions_and_the_products_of_group_means() -> None:
     x = torch.randn(50, 7, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    products = Products(7, 3)
-    a = products.parts(Direction(7)(x))
-    assert torch.allclose(products.matrix(products(x)), a[:, :, None] * a[:, None, :])
-    assert torch.allclose(a[:, 0], Direction(7)(x)[:, :3].sum(1) / 3**0.5)
-    assert torch.allclose(a[:, 2], Direction(7)(x)[:, 6])
-    assert not bool(Direction(3)(torch.zeros(1, 3, dtype=torch.float64)).any())
+    moments = Moments(7, 3, 0.3)
+    found = moments(x)
+    u, products = moments.apiece(found)
+    a = moments.parts(u)
+    assert torch.allclose(u * x.norm(dim=1, keepdim=True), x)
+    assert torch.allclose(products, a[:, :, None] * a[:, None, :])
+    assert torch.allclose(a[:, 0], u[:, :3].sum(1) / 3**0.5) and torch.allclose(a[:, 2], u[:, 6])
+    assert torch.allclose(found[:, :7].square().sum(1), torch.tensor(0.7, dtype=torch.float64))
+    assert not bool(moments(torch.zeros(1, 7, dtype=torch.float64)).any())
 
 
 def test_eigenvalues_of_noise_alone_vanish() -> None:
@@ -271,6 +283,51 @@ def test_directions_of_what_is_drawn_vary_as_those_of_the_rows() -> None:
     assert torch.allclose(left[:2], asked[:2], rtol=0.03) and abs(float(left[32:].mean()) - 0.25) < 0.01
     alone, _ = of_directions(asked, 0.25, 0)
     assert bool(alone.isfinite().all() and (alone > 0).all())
+
+
+def test_classes_are_as_far_apart_as_they_were_measured(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shrinkage, and the division by a row's length, would bring them nearer to each other."""
+    release = model.release
+    assert release.scores is not None
+
+    def gap(table: pa.Table) -> float:
+        batch = release.codec.encode(table)
+        scores = release.scores(batch)  # type: ignore[misc]
+        u, b = scores / scores.norm(dim=1, keepdim=True), batch.codes["y"] == 1
+        return float((u[b].mean(0) - u[~b].mean(0)).norm())
+
+    real, made = gap(waves()), gap(model.sample(2 * N))
+    monkeypatch.setattr(elliptic, "_set_apart", lambda fitted, moments, rng: fitted)
+    monkeypatch.setattr(elliptic, "as_long", lambda kept, noisy, sigma: kept)
+    nearer = gap(train(release, seed=1).sample(2 * N))
+    assert nearer < 0.95 * made and abs(made - real) < 0.6 * abs(nearer - real)
+
+
+def test_smooth_axes_show_where_noise_hides_them_among_all() -> None:
+    rng = torch.Generator().manual_seed(0)
+    noise = torch.randn(300, 300, generator=rng, dtype=torch.float64)
+    noise = (noise + noise.T) / 2**0.5  # its eigenvalues reach 35; one of 17 cannot be seen among them
+    wave = torch.sin(torch.arange(300) / 40).double()
+    smooth = 15 * torch.outer(wave, wave) / wave.square().sum()
+    error = [float((find(noise + smooth, 1.0) - smooth).norm()) for find in (smooth_spikes, spikes)]
+    assert error[0] < 0.6 * float(smooth.norm()) < 0.95 * float(smooth.norm()) < error[1]
+    assert float(smooth_spikes(noise, 1.05).norm()) < 5
+
+
+def test_columns_vary_as_much_as_their_histograms_say() -> None:
+    """Of columns that share a histogram, those that are wider than it have larger scores."""
+    codec = Codec(SCHEMA)
+    grid, batch = FineGrid(codec, 32), codec.encode(waves())
+    wide = {n: torch.linspace(-1, 1, grid.variables[n].size).abs().double() + 0.1 for n in grid.numeric}
+    shared = Scores(grid, {n: (1.2 - m) / (1.2 - m).sum() for n, m in wide.items()})
+    other = Scores(grid, {n: m / m.sum() for n, m in wide.items()})
+    assert torch.allclose(shared.squares(shared), torch.ones(Q).double(), atol=0.05)
+    assert bool((shared.squares(other) > 1.3).all())
+    true = {
+        n: torch.bincount(c, minlength=grid.variables[n].size) / N for n, c in grid.encode(batch).items() if n != "y"
+    }
+    found = shared.squares(Scores(grid, {n: m.double() for n, m in true.items()}))
+    assert torch.allclose(found, shared(batch).square().mean(0), rtol=0.05)
 
 
 def test_a_covariance_keeps_its_trace_when_it_is_made_positive() -> None:

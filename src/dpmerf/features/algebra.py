@@ -11,7 +11,8 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import final
+from fractions import Fraction
+from typing import Any, final
 
 import torch
 from torch import Tensor
@@ -59,15 +60,15 @@ class Block:
 
     @property
     def integer_reach(self) -> int:
-        """The same for distances. Truncation moves a row by at most √dim, twice if it is shrunk too: two rows at a
-        right angle may then stand at a slightly wider one. With this in place of the norm the bound of `acute` holds.
+        """The same for distances. Truncation moves a row by at most √dim, twice if it is shrunk too: the angle of two
+        rows may then be slightly wider than their map allows. With this in place of the norm `Dense.apart` holds.
         """
-        return self.integer_norm + (4 * math.isqrt(self.width) + 4 if self.dense and self.dense.acute else 0)
+        return self.integer_norm + (4 * math.isqrt(self.width) + 4 if self.dense and self.dense.apart < 4 else 0)
 
     @property
-    def apart(self) -> int:
+    def apart(self) -> int | Fraction:
         """Two rows in the same cell: their largest squared distance ÷ the squared norm."""
-        return (2 if self.dense.acute else 4) if self.dense else 0
+        return self.dense.apart if self.dense else 0
 
     def cell(self, codes: dict[str, Tensor]) -> Tensor | None:
         """(n,) joint code in row-major order; None when there is only one cell."""
@@ -162,15 +163,15 @@ def squared_diameter(squares: Sequence[float], blocks: Sequence[Block]) -> float
 
     Take two rows and the set S of variables on which they differ. A block whose cells meet S lies in two different
     cells: squared distance a² + b² ≤ 2·square. Otherwise both rows share the cell: at most (a + b)² ≤ 4·square for a
-    dense vector, a² + b² again if such vectors never have a negative inner product, 0 for the constant. Variables tied
-    to no dense vector do best to differ; over the others every S is tried. Only norms and equal constants are used, so
-    truncation toward zero cannot break it; what it can do to an angle is in `integer_reach`.
+    dense vector, or what its map says of the angle of two rows; 0 for the constant. Variables tied to no dense vector
+    do best to differ; over the others every S is tried. Only norms and equal constants are used, so truncation toward
+    zero cannot break it; what it can do to an angle is in `integer_reach`.
     """
     tied = sorted({v.name for b in blocks if b.dense for v in b.cells})
     if len(tied) > MANY:
         return sum(max(b.apart, 2 if b.cells else 0) * s for s, b in zip(squares, blocks, strict=True))
     # (cells' tied names, has an untied cell, squared distance in the same cell) -> summed squares
-    groups: dict[tuple[frozenset[str], bool, int], float] = {}
+    groups: dict[tuple[frozenset[str], bool, int | Fraction], Any] = {}
     for s, b in zip(squares, blocks, strict=True):
         names = {v.name for v in b.cells}
         key = (frozenset(names & set(tied)), bool(names - set(tied)), b.apart)

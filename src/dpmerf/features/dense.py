@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import ClassVar
+from fractions import Fraction
 
 from torch import Tensor
 
@@ -15,7 +15,10 @@ class Dense(ABC):
     whatever rows surround it; given float32 numbers it must be differentiable (the generator's side).
     """
 
-    acute: ClassVar[bool] = False  # two values never have a negative inner product: they lie at most √2 apart
+    @property
+    def apart(self) -> int | Fraction:
+        """The largest squared distance of two values. A bound on their angle makes it less than 4."""
+        return 4
 
     @property
     @abstractmethod

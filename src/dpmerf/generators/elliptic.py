@@ -16,10 +16,19 @@ from torch import Tensor
 
 from dpmerf.codec import Batch
 from dpmerf.errors import ArtefactError, TrainError
-from dpmerf.features.directions import Products
+from dpmerf.features.moments import Moments
 from dpmerf.generators.base import Generator, Given, History, State, apportion, overwrite
 from dpmerf.generators.consistent import positive_parts
-from dpmerf.generators.shrinkage import along, of_directions, positive_definite, spikes, stationary, toward_zero
+from dpmerf.generators.shrinkage import (
+    along,
+    as_long,
+    of_directions,
+    positive_definite,
+    smooth_spikes,
+    spikes,
+    stationary,
+    toward_zero,
+)
 from dpmerf.progress import SILENT, Bars
 from dpmerf.recipes import Directions
 from dpmerf.release import Measurement, Release
@@ -29,6 +38,7 @@ QUANTILES = 257  # of each column's scores as they are drawn
 SIMULATED = 16_384  # rows from which these are taken
 DRAWN = 8_192  # rows at a time
 LEAST_OWN = 0.1  # of a column's variance: what the factors cannot take from it
+LEAST_KEPT = 0.5  # of how far classes lie apart, once rows are divided by their lengths
 LONGEST = 2.2  # length ÷ √columns where the last bin ends
 TENSORS = ("shares", "means", "factors", "own", "lengths", "quantiles")
 
@@ -47,6 +57,20 @@ class Fitted:
 
 
 @final
+@dataclass(frozen=True)
+class Measured:
+    """What the release holds, per class, and the standard deviations of its noise."""
+
+    sums: Tensor  # (C, q) of directions
+    sum_noise: float
+    products: Tensor  # (C, groups, groups) of groups' products, summed
+    product_noise: float  # on the diagonal; √2 less beside it
+    lengths: Tensor  # (C, bins) counts
+    length_noise: float
+    counts: list[Measurement]  # of the classes, with a label
+
+
+@final
 class Elliptic(Generator):
     """A fitted model, ready to draw."""
 
@@ -56,7 +80,7 @@ class Elliptic(Generator):
         self._release, self._fitted = release, fitted
         self._recipe = _recipe(release)
         self._scores = _scores(release).moved(_mean_scores(release))
-        self._products = self._recipe.products(release.codec)
+        self._moments = self._recipe.moments(release.codec)
 
     @property
     def conditions(self) -> frozenset[str]:
@@ -72,12 +96,12 @@ class Elliptic(Generator):
         while left > 0:
             size = min(left, DRAWN)
             if held:
-                classes, scores = _draw_given(f, self._products, shares, held, size, rng)
+                classes, scores = _draw_given(f, self._moments, shares, held, size, rng)
             else:
                 counts = apportion(shares, size, rng)
                 classes = torch.repeat_interleave(torch.arange(len(counts)), counts)
                 classes = classes[torch.randperm(size, generator=rng)]
-                scores = _draw(f, self._products, classes, rng)
+                scores = _draw(f, self._moments, classes, rng)
             parts.append(_ranks(scores, f.quantiles))
             labels.append(classes)
             left -= size
@@ -112,11 +136,11 @@ class Elliptic(Generator):
 
     @classmethod
     def from_state(cls, release: Release, state: State) -> Elliptic:
-        t, products = state.tensors, _recipe(release).products(release.codec)
-        C, q, k = len(t["shares"]), products.columns, t["factors"].shape[-1]
+        t, moments = state.tensors, _recipe(release).moments(release.codec)
+        C, q, k = len(t["shares"]), moments.columns, t["factors"].shape[-1]
         shapes = {
             "means": (C, q),
-            "factors": (C, products.groups, k),
+            "factors": (C, moments.groups, k),
             "own": (C, q),
             "lengths": (C, len(LENGTHS) + 1),
             "quantiles": (q, QUANTILES),
@@ -131,8 +155,9 @@ class Elliptic(Generator):
         rng = torch.Generator().manual_seed(seed)
         with bars.task("training", total=None):
             fitted, misfit = _estimate(release)
+            fitted = _set_apart(fitted, _recipe(release).moments(release.codec), rng)
             classes = torch.multinomial(fitted.shares, SIMULATED, replacement=True, generator=rng)
-            drawn = _draw(fitted, _recipe(release).products(release.codec), classes, rng)
+            drawn = _draw(fitted, _recipe(release).moments(release.codec), classes, rng)
             levels = torch.linspace(0, 1, QUANTILES)
             quantiles = torch.stack([torch.quantile(column, levels) for column in drawn.T])
         history = History(floor=1.0)
@@ -142,36 +167,40 @@ class Elliptic(Generator):
 
 def _estimate(release: Release) -> tuple[Fitted, float]:
     """Everything but the quantiles, and the misfit of the products in units of their noise."""
-    products = _recipe(release).products(release.codec)
-    mean, product, length, *count = _measured(release)
-    C, q, K = _classes(release), products.columns, products.groups
-    lengths_noise = torch.full((len(LENGTHS) + 1,), length.sigma**2, dtype=torch.float64)
-    sizes = _class_sizes(release, length.values.view(C, -1).sum(1), len(lengths_noise) * length.sigma**2, count)
+    moments = _recipe(release).moments(release.codec)
+    known = _measured(release)
+    C, q, K = _classes(release), moments.columns, moments.groups
+    lengths_noise = torch.full((len(LENGTHS) + 1,), known.length_noise**2, dtype=torch.float64)
+    sizes = _class_sizes(release, known)
     rows, part = float(sizes.sum()), sizes / sizes.sum()
-    sums = mean.values.view(C, q) * math.sqrt(q)  # of vectors of length √q: scores have variance 1
+    sums = known.sums * math.sqrt(q)  # of vectors of length √q: scores have variance 1
     overall = sums.sum(0) / rows
-    centre = products.parts(overall[None])[0]
-    seconds = products.matrix(product.values.view(C, -1)) * q  # (C, K, K)
-    tau = product.sigma * q / math.sqrt(2)  # noise of a sum off the diagonal
+    centre = moments.parts(overall[None])[0]
+    seconds = known.products * q
+    tau = known.product_noise * q / math.sqrt(2)  # of a sum off the diagonal
 
     # all rows: what depends on distance alone, and the few axes that stand out of the noise beside it
     total = seconds.sum(0) / rows - torch.outer(centre, centre)
     smooth = stationary(total, tau * math.sqrt(C) / rows)
-    visible = spikes(total - smooth, tau * math.sqrt(C) / rows)
+    visible = smooth_spikes(total - smooth, tau * math.sqrt(C) / rows)
     variances, axes = positive_definite(smooth + visible, LEAST_OWN)
     whole = (axes * variances) @ axes.T
     misfit = float((total - whole).square().sum()) / (K * (K + 1) * C * (tau / rows) ** 2)
     leading = axes[:, K - max(1, int((torch.linalg.eigvalsh(visible) > 1e-9).sum())) :]
 
     # classes: how far their means lie apart, and how their covariances differ
-    noise = mean.sigma * math.sqrt(q) / sizes * (1 - part).sqrt()
+    noise = known.sum_noise * math.sqrt(q)
     means = torch.zeros_like(sums)
     for c in range(C if C > 1 else 0):
-        means[c] = _mean(products, sums[c] / sizes[c] - overall, variances, axes, float(noise[c]))
-    middles = products.parts(means)  # (C, K)
+        found = sums[c] / sizes[c] - overall
+        kept = _mean(moments, found, variances, axes, float(noise / sizes[c] * (1 - part[c]).sqrt()))
+        means[c] = as_long(kept, found, float(noise * ((1 / sizes[c] - 1 / rows) ** 2 + (C - 1) / rows**2).sqrt()))
+    middles = moments.parts(means)  # (C, K)
     between = torch.einsum("c,cq->q", part, means.square())
     inside = whole - torch.einsum("c,ck,cl->kl", part, middles, middles)
-    own_level = _own_level(products, inside)
+    middle = _overall(known, rows)
+    beside = _squares(release) - middle.square() - between  # (q,) what is left for the classes' covariances
+    own_level = _own_level(moments, inside, float(beside.sum()))
     factors, own, bins = [], [], []
     for c in range(C):
         covariance = inside
@@ -179,15 +208,15 @@ def _estimate(release: Release) -> tuple[Fitted, float]:
             second = seconds[c] / sizes[c] - torch.outer(centre + middles[c], centre + middles[c])
             covariance = _of_class(second, inside, leading, float(tau / sizes[c] * (1 - part[c]).sqrt()))
         values, vectors = positive_definite(covariance, own_level)
-        values, beside = of_directions(values, own_level, q - K)
-        factor = vectors * (values - beside).clamp_min(0).sqrt()
-        taken = (factor.square().sum(1) / products.sizes).repeat_interleave(products.sizes)
+        values, other = of_directions(values, own_level, q - K)
+        factor = vectors * (values - other).clamp_min(0).sqrt()
+        taken = (factor.square().sum(1) / moments.sizes).repeat_interleave(moments.sizes)
         factors.append(factor)
-        own.append((1 - between - taken).clamp_min(LEAST_OWN).sqrt())
-        bins.append(positive_parts(length.values.view(C, -1)[c], lengths_noise, float(sizes[c])))
+        own.append((beside - taken).clamp_min(LEAST_OWN).sqrt())
+        bins.append(positive_parts(known.lengths[c], lengths_noise, float(sizes[c])))
     fitted = Fitted(
         shares=sizes / sizes.sum(),
-        means=means.float(),
+        means=(middle + means).float(),
         factors=torch.stack(factors).float(),
         own=torch.stack(own).float(),
         lengths=torch.stack(bins).float(),
@@ -196,26 +225,36 @@ def _estimate(release: Release) -> tuple[Fitted, float]:
     return fitted, misfit
 
 
+def _overall(known: Measured, rows: float) -> Tensor:
+    """(q,) the mean of all rows, each of length √q: 0 but for the noise of the histograms, which is thus seen."""
+    C, q = known.sums.shape
+    return toward_zero(known.sums.sum(0) * math.sqrt(q) / rows, q, known.sum_noise * math.sqrt(C * q) / rows)
+
+
 def _mean_scores(release: Release) -> Tensor:
-    """(q,) of all rows: 0 but for the noise of the histograms, which is thus seen."""
-    mean, _, length, *_ = _measured(release)
-    C, rows = _classes(release), release.rows_estimate
-    found = mean.values.view(C, -1).sum(0)
-    found = found * math.sqrt(len(found)) / rows
+    """(q,) the same of rows as long as they are."""
+    known, rows = _measured(release), release.rows_estimate
+    counts = known.lengths.sum(0)
+    noise = torch.full_like(counts, len(known.lengths) * known.length_noise**2)
     middles = (_ends()[1:] + _ends()[:-1]).double() / 2
-    counts = length.values.view(C, -1).sum(0)
-    typical = float((positive_parts(counts, torch.full_like(counts, C * length.sigma**2), rows) * middles).sum() / rows)
-    return typical * toward_zero(found, len(found), mean.sigma * math.sqrt(C * len(found)) / rows)
+    return _overall(known, rows) * float((positive_parts(counts, noise, rows) * middles).sum() / rows)
 
 
-def _mean(products: Products, noisy: Tensor, variances: Tensor, axes: Tensor, sigma: float) -> Tensor:
+def _squares(release: Release) -> Tensor:
+    """(q,) the mean square of each column, 1 on average: with a histogram that is not its own, scores may vary more."""
+    scores = _scores(release)
+    found = scores.squares(scores.moved(_mean_scores(release)))
+    return found / found.mean()
+
+
+def _mean(moments: Moments, noisy: Tensor, variances: Tensor, axes: Tensor, sigma: float) -> Tensor:
     """(q,) how far a class lies from the whole: groups along the covariance's axes, and what differs inside them."""
-    spread = products.sizes.double().sqrt()
-    parts = products.parts(noisy[None])[0]
+    spread = moments.sizes.double().sqrt()
+    parts = moments.parts(noisy[None])[0]
     kept = axes @ along(axes.T @ parts, variances, sigma)
-    beside = noisy - (parts / spread).repeat_interleave(products.sizes)
-    inside = toward_zero(beside, products.columns - products.groups, sigma)
-    return (kept / spread).repeat_interleave(products.sizes) + inside
+    beside = noisy - (parts / spread).repeat_interleave(moments.sizes)
+    inside = toward_zero(beside, moments.columns - moments.groups, sigma)
+    return (kept / spread).repeat_interleave(moments.sizes) + inside
 
 
 def _of_class(second: Tensor, inside: Tensor, leading: Tensor, tau: float) -> Tensor:
@@ -224,40 +263,52 @@ def _of_class(second: Tensor, inside: Tensor, leading: Tensor, tau: float) -> Te
     return shared + leading @ spikes(leading.T @ (second - shared) @ leading, tau) @ leading.T
 
 
-def _own_level(products: Products, inside: Tensor) -> float:
+def _set_apart(f: Fitted, moments: Moments, rng: torch.Generator) -> Fitted:
+    """Classes as far from each other as was asked for: dividing rows by their lengths brings their means nearer."""
+    C, q = f.means.shape
+    found = torch.zeros_like(f.means)
+    for c in range(C):
+        common = torch.randn(max(SIMULATED // (2 * C), 1), f.factors.shape[2], generator=rng)
+        beside = common @ _loadings(f, moments, c).T + torch.randn(len(common), q, generator=rng) * f.own[c]
+        drawn = f.means[c] + torch.cat([beside, -beside])
+        found[c] = (drawn * (math.sqrt(q) / drawn.norm(dim=1, keepdim=True))).mean(0)
+    asked, found = (m - f.shares.float() @ m for m in (f.means, found))
+    kept = (found * asked).sum(1) / asked.square().sum(1).clamp_min(1e-12)
+    return replace(f, means=f.means + asked * (1 / kept.clamp(LEAST_KEPT, 1) - 1)[:, None])
+
+
+def _own_level(moments: Moments, inside: Tensor, variance: float) -> float:
     """The variance that columns have beside their group: what the sum over a group leaves of that of its columns."""
-    free = products.columns - products.groups
-    if free == 0:
-        return LEAST_OWN
-    return max(LEAST_OWN, (products.columns - float(inside.diagonal().sum())) / free)
+    free = moments.columns - moments.groups
+    return max(LEAST_OWN, (variance - float(inside.diagonal().sum())) / free) if free else LEAST_OWN
 
 
-def _class_sizes(release: Release, summed: Tensor, variance: float, count: list[Measurement]) -> Tensor:
+def _class_sizes(release: Release, known: Measured) -> Tensor:
     """(C,) rows of each class: by the table of lengths and, where there is one, by that of the classes."""
-    rows, C = release.rows_estimate, len(summed)
+    rows, C = release.rows_estimate, len(known.lengths)
     if C == 1 or release.plan.balanced:
         return torch.full((C,), rows / C, dtype=torch.float64)
-    precision = 1 / variance
-    weighted = summed * precision
-    for m in count:
+    precision = 1 / (known.lengths.shape[1] * known.length_noise**2)
+    weighted = known.lengths.sum(1) * precision
+    for m in known.counts:
         weighted, precision = weighted + m.values.flatten() / m.sigma**2, precision + 1 / m.sigma**2
     return positive_parts(weighted / precision, torch.full((C,), 1 / precision, dtype=torch.float64), rows)
 
 
-def _draw(f: Fitted, products: Products, classes: Tensor, rng: torch.Generator) -> Tensor:
+def _draw(f: Fitted, moments: Moments, classes: Tensor, rng: torch.Generator) -> Tensor:
     """(n,) classes -> (n, q) scores."""
     n, q = len(classes), f.means.shape[1]
     found = torch.randn(n, q, generator=rng) * f.own[classes] + f.means[classes]
     common = torch.randn(n, f.factors.shape[2], generator=rng)
     for c in classes.unique().tolist():
         rows = torch.nonzero(classes == c).flatten()
-        found[rows] += common[rows] @ _loadings(f, products, c).T
+        found[rows] += common[rows] @ _loadings(f, moments, c).T
     place = torch.multinomial(f.lengths, n, replacement=True, generator=rng)[classes, torch.arange(n)]
     return found * (_length_in(place, rng) * math.sqrt(q) / found.norm(dim=1).clamp_min(1e-12))[:, None]
 
 
 def _draw_given(
-    f: Fitted, products: Products, shares: Tensor, held: dict[int, float], n: int, rng: torch.Generator
+    f: Fitted, moments: Moments, shares: Tensor, held: dict[int, float], n: int, rng: torch.Generator
 ) -> tuple[Tensor, Tensor]:
     """(n,) classes and (n, q) scores, where some columns have given scores.
 
@@ -268,7 +319,7 @@ def _draw_given(
     middles = (_ends()[1:] + _ends()[:-1]) / 2
     weights = torch.zeros(len(shares), len(middles), dtype=torch.float64)
     for c, share in enumerate(shares.tolist()):
-        loadings = _loadings(f, products, c)[at]
+        loadings = _loadings(f, moments, c)[at]
         covariance = loadings @ loadings.T + torch.diag(f.own[c, at].square())
         normal = torch.distributions.MultivariateNormal(f.means[c, at], covariance)
         likely = normal.log_prob(values / middles[:, None]) - len(held) * middles.log()
@@ -278,7 +329,7 @@ def _draw_given(
     length = _length_in(place, rng)[:, None]
     found = torch.randn(n, f.means.shape[1], generator=rng) * f.own[classes] + f.means[classes]
     for c in classes.unique().tolist():
-        rows, loadings = torch.nonzero(classes == c).flatten(), _loadings(f, products, c)
+        rows, loadings = torch.nonzero(classes == c).flatten(), _loadings(f, moments, c)
         scaled = loadings[at] / f.own[c, at].square()[:, None]  # (held, factors)
         covariance = torch.linalg.inv(torch.eye(loadings.shape[1]) + loadings[at].T @ scaled)
         mean = (values / length[rows] - f.means[c, at]) @ scaled @ covariance
@@ -289,9 +340,9 @@ def _draw_given(
     return classes, found
 
 
-def _loadings(f: Fitted, products: Products, c: int) -> Tensor:
+def _loadings(f: Fitted, moments: Moments, c: int) -> Tensor:
     """(q, factors) of one class: columns of a group share theirs."""
-    return (f.factors[c] / products.sizes.sqrt()[:, None]).repeat_interleave(products.sizes, dim=0)
+    return (f.factors[c] / moments.sizes.sqrt()[:, None]).repeat_interleave(moments.sizes, dim=0)
 
 
 def _ends() -> Tensor:
@@ -320,10 +371,20 @@ def _recipe(release: Release) -> Directions:
     return recipe
 
 
-def _measured(release: Release) -> tuple[Measurement, ...]:
-    """Means, products, lengths and, with a label, class counts."""
-    recipe = _recipe(release)
-    return tuple(release.measurements(next(s for s in release.plan.stages if s.recipe == recipe)))
+def _measured(release: Release) -> Measured:
+    recipe, C = _recipe(release), _classes(release)
+    moments = recipe.moments(release.codec)
+    both, length, *counts = release.measurements(next(s for s in release.plan.stages if s.recipe == recipe))
+    sums, products = moments.apiece(both.values.view(C, -1))
+    return Measured(
+        sums,
+        both.sigma / math.sqrt(1 - moments.share),
+        products,
+        both.sigma / math.sqrt(moments.share),
+        length.values.view(C, -1),
+        length.sigma,
+        counts,
+    )
 
 
 def _scores(release: Release) -> Scores:
