@@ -22,7 +22,7 @@ from benchmarks.store import Store
 from dpmerf import presets, scores
 from dpmerf.evaluate.classifiers import table_classifiers
 from dpmerf.generators import elliptic
-from dpmerf.generators.shrinkage import toward_zero
+from dpmerf.generators.shrinkage import spikes, toward_zero
 
 ON = ("isolet", "epileptic")
 TRAIN = 0.8  # of the training rows; the others judge
@@ -44,7 +44,13 @@ VARIANTS: dict[str, tuple[Patch, ...]] = {
     "histograms: a fifth": ((presets, "WIDE_HISTOGRAMS", 0.2),),
     "histograms not moved": ((scores.Scores, "moved", lambda self, means: self),),
     "no covariance by distance": ((elliptic, "stationary", _level),),
+    "axes looked for among all at once": ((elliptic, "smooth_spikes", spikes),),
     "means shrunk alike in all directions": ((elliptic, "along", _alike),),
+    "classes as far apart as shrinkage leaves them": (
+        (elliptic, "as_long", lambda kept, noisy, sigma: kept),
+        (elliptic, "_set_apart", lambda fitted, moments, rng: fitted),
+    ),
+    "columns vary alike": ((elliptic, "_squares", lambda release: torch.ones((), dtype=torch.float64)),),
     "larger groups": ((presets, "GROUP_NOISE", 2.0),),
 }
 
