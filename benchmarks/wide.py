@@ -50,7 +50,6 @@ VARIANTS: dict[str, tuple[Patch, ...]] = {
         (elliptic, "as_long", lambda kept, noisy, sigma: kept),
         (elliptic, "_set_apart", lambda fitted, moments, rng: fitted),
     ),
-    "columns vary alike": ((elliptic, "_squares", lambda release: torch.ones((), dtype=torch.float64)),),
     "larger groups": ((presets, "GROUP_NOISE", 2.0),),
 }
 

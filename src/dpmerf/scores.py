@@ -70,10 +70,6 @@ class Scores:
         found = tilted(pad_sequence(list(self.mass.values()), batch_first=True), score, means)
         return Scores(self.grid, {name: found[j, : len(m)] for j, (name, m) in enumerate(self.mass.items())})
 
-    def squares(self, rows: Scores) -> Tensor:
-        """(q,) the mean squared scores of rows with the masses of `rows`."""
-        return torch.stack([(rows._places(name) * score.square()).sum() for name, score in self.of_place.items()])
-
     def _of_cell(self, name: str) -> Tensor:
         """(cells,) mean scores."""
         score, fine = self.of_place[name], self.grid.numeric.get(name)

@@ -314,22 +314,6 @@ def test_smooth_axes_show_where_noise_hides_them_among_all() -> None:
     assert float(smooth_spikes(noise, 1.05).norm()) < 5
 
 
-def test_columns_vary_as_much_as_their_histograms_say() -> None:
-    """Of columns that share a histogram, those that are wider than it have larger scores."""
-    codec = Codec(SCHEMA)
-    grid, batch = FineGrid(codec, 32), codec.encode(waves())
-    wide = {n: torch.linspace(-1, 1, grid.variables[n].size).abs().double() + 0.1 for n in grid.numeric}
-    shared = Scores(grid, {n: (1.2 - m) / (1.2 - m).sum() for n, m in wide.items()})
-    other = Scores(grid, {n: m / m.sum() for n, m in wide.items()})
-    assert torch.allclose(shared.squares(shared), torch.ones(Q).double(), atol=0.05)
-    assert bool((shared.squares(other) > 1.3).all())
-    true = {
-        n: torch.bincount(c, minlength=grid.variables[n].size) / N for n, c in grid.encode(batch).items() if n != "y"
-    }
-    found = shared.squares(Scores(grid, {n: m.double() for n, m in true.items()}))
-    assert torch.allclose(found, shared(batch).square().mean(0), rtol=0.05)
-
-
 def test_a_covariance_keeps_its_trace_when_it_is_made_positive() -> None:
     noisy = torch.randn(40, 40, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     matrix = (noisy + noisy.T) / 2 + 3 * torch.eye(40)

@@ -199,7 +199,7 @@ def _estimate(release: Release) -> tuple[Fitted, float]:
     between = torch.einsum("c,cq->q", part, means.square())
     inside = whole - torch.einsum("c,ck,cl->kl", part, middles, middles)
     middle = _overall(known, rows)
-    beside = _squares(release) - middle.square() - between  # (q,) what is left for the classes' covariances
+    beside = 1 - middle.square() - between  # (q,) what is left for the classes' covariances
     own_level = _own_level(moments, inside, float(beside.sum()))
     factors, own, bins = [], [], []
     for c in range(C):
@@ -238,13 +238,6 @@ def _mean_scores(release: Release) -> Tensor:
     noise = torch.full_like(counts, len(known.lengths) * known.length_noise**2)
     middles = (_ends()[1:] + _ends()[:-1]).double() / 2
     return _overall(known, rows) * float((positive_parts(counts, noise, rows) * middles).sum() / rows)
-
-
-def _squares(release: Release) -> Tensor:
-    """(q,) the mean square of each column, 1 on average: with a histogram that is not its own, scores may vary more."""
-    scores = _scores(release)
-    found = scores.squares(scores.moved(_mean_scores(release)))
-    return found / found.mean()
 
 
 def _mean(moments: Moments, noisy: Tensor, variances: Tensor, axes: Tensor, sigma: float) -> Tensor:
