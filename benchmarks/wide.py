@@ -21,7 +21,7 @@ from benchmarks.registry import Experiment, Run
 from benchmarks.store import Store
 from dpmerf import presets, scores
 from dpmerf.evaluate.classifiers import table_classifiers
-from dpmerf.generators import elliptic
+from dpmerf.generators import elliptic, elliptic_fit
 from dpmerf.generators.shrinkage import spikes, toward_zero
 
 ON = ("isolet", "epileptic")
@@ -43,11 +43,11 @@ VARIANTS: dict[str, tuple[Patch, ...]] = {
     "every histogram alone": ((scores, "pooled", lambda counts, sigma, ordered: counts),),
     "histograms: a fifth": ((presets, "WIDE_HISTOGRAMS", 0.2),),
     "histograms not moved": ((scores.Scores, "moved", lambda self, means: self),),
-    "no covariance by distance": ((elliptic, "stationary", _level),),
-    "axes looked for among all at once": ((elliptic, "smooth_spikes", spikes),),
-    "means shrunk alike in all directions": ((elliptic, "along", _alike),),
+    "no covariance by distance": ((elliptic_fit, "stationary", _level),),
+    "axes looked for among all at once": ((elliptic_fit, "smooth_spikes", spikes),),
+    "means shrunk alike in all directions": ((elliptic_fit, "along", _alike),),
     "classes as far apart as shrinkage leaves them": (
-        (elliptic, "as_long", lambda kept, noisy, sigma: kept),
+        (elliptic_fit, "as_long", lambda kept, noisy, sigma: kept),
         (elliptic, "_set_apart", lambda fitted, moments, rng: fitted),
     ),
     "larger groups": ((presets, "GROUP_NOISE", 2.0),),

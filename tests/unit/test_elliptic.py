@@ -13,7 +13,7 @@ from dpmerf.budget import Unit
 from dpmerf.codec import Axis, Codec
 from dpmerf.errors import ArtefactError
 from dpmerf.features.moments import Moments
-from dpmerf.generators import elliptic
+from dpmerf.generators import elliptic, elliptic_fit
 from dpmerf.generators.elliptic import Elliptic
 from dpmerf.generators.shrinkage import (
     along,
@@ -298,7 +298,7 @@ def test_classes_are_as_far_apart_as_they_were_measured(model: Model, monkeypatc
 
     real, made = gap(waves()), gap(model.sample(2 * N))
     monkeypatch.setattr(elliptic, "_set_apart", lambda fitted, moments, rng: fitted)
-    monkeypatch.setattr(elliptic, "as_long", lambda kept, noisy, sigma: kept)
+    monkeypatch.setattr(elliptic_fit, "as_long", lambda kept, noisy, sigma: kept)
     nearer = gap(train(release, seed=1).sample(2 * N))
     assert nearer < 0.95 * made and abs(made - real) < 0.6 * abs(nearer - real)
 
