@@ -18,8 +18,8 @@ from benchmarks.pages import table
 from benchmarks.protocols import split
 from benchmarks.registry import Experiment, Run
 from benchmarks.store import Store
-from dpmerf import presets
-from dpmerf.generators import consistent, inside, maxent
+from dpmerf.generators.maxent import consistent, inside, maxent, ridges
+from dpmerf.methods import presets
 
 SET, EPSILON, DELTA = "adult", 1.0, 1e-5
 Patch = tuple[Any, str, Any]  # module, constant or function, what to put there
@@ -36,7 +36,7 @@ VARIANTS: dict[str, tuple[Patch, ...]] = {
     "no parts inside bins": ((presets, "PARTS", 1),),
     "coarse bins (at most 5)": ((presets, "BINS", (4, 5)),),
     "flat across bins": ((maxent.MaxEnt, "_tilts", lambda self, c, bins: torch.zeros(len(bins), len(self._numbers))),),
-    "no ridge": ((maxent, "PRIORS", (1e6,)),),
+    "no ridge": ((ridges, "PRIORS", (1e6,)),),
     "rows not evened out": ((maxent, "PASSES", 0),),
     "no shrinkage of classes": (
         (consistent, "kept_share", lambda apart, v, layout: torch.ones(len(apart), len(layout.sizes))),

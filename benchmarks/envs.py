@@ -21,8 +21,8 @@ def folder() -> Path:
     return Path(named) if named else Path.home() / ".cache" / "dpmerf-bench"
 
 
-def python(name: str, requirements: tuple[str, ...]) -> Path:
-    """The interpreter of an environment with these packages; made when it is not there."""
+def python(name: str, requirements: tuple[str, ...], without: tuple[str, ...] = ()) -> Path:
+    """The interpreter of an environment with these packages and `without` others that they bring and do not need."""
     stamp = hashlib.sha256(" ".join(requirements).encode()).hexdigest()[:8]
     place = folder() / f"{name}-{stamp}"
     done = place / ".installed"
@@ -32,6 +32,8 @@ def python(name: str, requirements: tuple[str, ...]) -> Path:
         place.parent.mkdir(parents=True, exist_ok=True)
         run([sys.executable, "-m", "venv", str(place)])
         run([str(place / "bin" / "python"), "-m", "pip", "install", "-q", *requirements])
+        if without:
+            run([str(place / "bin" / "python"), "-m", "pip", "uninstall", "-q", "-y", *without])
         done.write_text("\n".join(requirements) + "\n", encoding="utf-8")
     return place / "bin" / "python"
 

@@ -71,4 +71,5 @@ EXPERIMENT = Experiment(
     "about 2 CPU hours a run; --quick 10 minutes",
     run,
     page,
+    runs=3,
 )

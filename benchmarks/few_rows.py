@@ -16,8 +16,8 @@ from benchmarks.pages import table
 from benchmarks.protocols import Split, split
 from benchmarks.registry import Experiment, Run
 from benchmarks.store import Store
-from dpmerf import presets
-from dpmerf.generators import consistent
+from dpmerf.generators.maxent import consistent
+from dpmerf.methods import presets
 
 ON = {
     "cervical": (686,),

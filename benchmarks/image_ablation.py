@@ -15,17 +15,20 @@ import torch
 from benchmarks import data
 from benchmarks.ablation import Patch, patched
 from benchmarks.image_scores import CNN, score
-from benchmarks.images import DELTA, SETS
+from benchmarks.images import DELTA
+from benchmarks.images_page import SETS
 from benchmarks.pages import table
 from benchmarks.registry import Experiment, Run
 from benchmarks.store import Store
-from dpmerf import gallery, image_presets
-from dpmerf.generators import finish, pictures
-from dpmerf.presets import make_plan
-from dpmerf.private.image_facts import declare
+from dpmerf.generators.images import finish
+from dpmerf.generators.images import picture_network as pictures
+from dpmerf.methods import image_presets
+from dpmerf.methods.presets import make_plan
+from dpmerf.output import gallery
+from dpmerf.plan.queries import ImageBlock
 from dpmerf.private.measure import measure
-from dpmerf.recipes import ImageBlock
 from dpmerf.schema import Image
+from dpmerf.sources.picture_facts import declare
 from dpmerf.train import train
 
 EPSILON, TRAIN, DRAWN = 1.0, 50_000, 10_000

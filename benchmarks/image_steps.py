@@ -16,10 +16,10 @@ from benchmarks.noiseless import Noiseless
 from benchmarks.pages import table
 from benchmarks.registry import Experiment, Run
 from benchmarks.store import Store
-from dpmerf.generators.pictures import Loss, build, recipe_of, with_label
-from dpmerf.presets import make_plan
-from dpmerf.private.image_facts import declare
+from dpmerf.generators.images.picture_network import Loss, build, recipe_of, with_label
+from dpmerf.methods.presets import make_plan
 from dpmerf.private.measure import measure
+from dpmerf.sources.picture_facts import declare
 
 BATCH, CLASSES, LATENT = 100, 10, 5
 

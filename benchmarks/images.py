@@ -1,4 +1,4 @@
-"""Images: MNIST and FashionMNIST, both presets, twelve classifiers and a CNN. Resumes cell by cell.
+"""Images: MNIST and FashionMNIST, both presets and the GANs, twelve classifiers and a CNN. Resumes cell by cell.
 
 `python -m benchmarks run images` or `python -m benchmarks.images`; `--only /mnist/ --only /default/1/` picks cells.
 """
@@ -15,34 +15,25 @@ import numpy as np
 import torch
 
 from benchmarks import data
-from benchmarks.image_scores import CNN, CNN_STEPS, SLUGS, TWELVE, score
+from benchmarks.baselines import pictures
+from benchmarks.image_scores import CNN, CNN_STEPS, SLUGS, score
+from benchmarks.images_page import NO_NOISE, SETS, VARIANTS, page
 from benchmarks.noiseless import Noiseless
-from benchmarks.pages import table
 from benchmarks.registry import FOLDER, Experiment, Run
-from benchmarks.store import Store
-from dpmerf import gallery
-from dpmerf.presets import make_plan
-from dpmerf.private.image_facts import declare
+from dpmerf.methods.presets import make_plan
+from dpmerf.output import gallery
 from dpmerf.private.measure import measure
+from dpmerf.sources.picture_facts import declare
 from dpmerf.train import train
 
-SETS = ("mnist", "fashion_mnist")
 DELTA = 1e-5
-NO_NOISE = "no-noise"  # NOT PRIVATE
-VARIANTS = (
-    *(("default", "1"), ("paper", "1"), ("fast", "1"), ("default", "0.2"), ("paper", "0.2")),
-    *(("default", NO_NOISE), ("paper", NO_NOISE)),
-)
 DRAWN = 60_000  # synthetic pictures that classifiers are trained on, as in the paper
+REDUCED = 6_000  # of the GANs and of real pictures: these are baselines, and sixty thousand take half an hour each
+REDUCED_CNN_STEPS = 1_000
 CACHE = FOLDER / "results" / "quick" / "pictures"  # synthetic pictures: large, made again when missing, not kept
 QUICK_ROWS, QUICK_DRAWN, QUICK_STEPS = 6_000, 3_000, 100
+BASELINES = (*pictures.SIZES, "real")
 QUICK_MODELS = ("Gaussian naive Bayes", "Logistic regression", CNN)
-PAPER = {  # mean of twelve at ε = 1 and 0.2
-    ("mnist", "1"): 0.652,
-    ("mnist", "0.2"): 0.610,
-    ("fashion_mnist", "1"): 0.616,
-    ("fashion_mnist", "0.2"): 0.526,
-}
 
 
 def run(this: Run) -> None:
@@ -60,13 +51,13 @@ def _variant(this: Run, key: str, name: str, preset: str, epsilon: str, repeat: 
         return
     cached = CACHE / key.removeprefix("images/") / ("quick.npz" if this.quick else "synthetic.npz")
     if not cached.exists():
-        cost = make(this, cached, name, preset, epsilon, repeat)
+        cost = (baseline if preset in BASELINES else make)(this, cached, name, preset, epsilon, repeat)
         this.store.write(f"{key}/cost", cost, cost["cpu_release"] + cost["cpu_train"])
     real = data.images(name, this.data_dir)
     with np.load(cached) as found:
         x, y = found["x"], found["y"].astype(np.int64)
     test = (real["x_test"], real["y_test"].astype(np.int64))
-    cnn_steps = QUICK_STEPS if this.quick else CNN_STEPS
+    cnn_steps = QUICK_STEPS if this.quick else REDUCED_CNN_STEPS if preset in BASELINES else CNN_STEPS
     for model, cell in cells.items():
         this.store.cell(cell, partial(score, model, x, y, *test, repeat, cnn_steps))
 
@@ -86,7 +77,7 @@ def make(this: Run, target: Path, name: str, preset: str, epsilon: str, repeat: 
     clock.append(time.process_time())
     target.parent.mkdir(parents=True, exist_ok=True)
     n = QUICK_DRAWN if this.quick else DRAWN
-    gallery.write_npz(model.stream(n), target, schema, n)
+    gallery.write_npz(model.stream(n), target, schema, n, noisy.guarantee())
     if not this.quick:
         sheet = this.store.folder / "images" / f"sheet_{name}_{preset}_{epsilon}.png"
         sheet.parent.mkdir(parents=True, exist_ok=True)
@@ -107,52 +98,42 @@ def make(this: Run, target: Path, name: str, preset: str, epsilon: str, repeat: 
     }
 
 
-def means(store: Store) -> dict[tuple[str, str, str], dict[str, tuple[float, int]]]:
-    """(set, preset, ε) -> classifier or "cost" -> its mean (accuracy, or CPU seconds) and number of runs."""
-    found: dict[tuple[str, str, str], dict[str, list[float]]] = {}
-    for (name, preset, epsilon, _, what), result in store.cells("images"):
-        if "error" not in result:
-            value = result["cpu_release"] + result["cpu_train"] if what == "cost" else result["accuracy"]
-            found.setdefault((name, preset, epsilon), {}).setdefault(what, []).append(value)
-    names = {slug: m for m, slug in SLUGS.items()}
-    return {
-        key: {names.get(what, what): (float(np.mean(v)), len(v)) for what, v in values.items()}
-        for key, values in found.items()
-    }
+def baseline(this: Run, target: Path, name: str, method: str, epsilon: str, repeat: int) -> dict[str, Any]:
+    """The pictures of a GAN, or real ones, into the cache, with a contact sheet."""
+    known = data.images(name, this.data_dir)
+    rows = QUICK_ROWS if this.quick else len(known["x_train"])
+    x, y = known["x_train"][:rows], known["y_train"][:rows]
+    cost: dict[str, Any] = {"cpu_release": 0.0, "cpu_train": 0.0}
+    if method == "real":
+        pick = np.random.default_rng(repeat).permutation(rows)[:REDUCED]
+        x, y = x[pick], y[pick]
+    else:
+        x, y, cost = pictures.generate(method, x, y, float(epsilon), DELTA, REDUCED, repeat, this.quick)
+        cost = {"epsilon": float(epsilon), "delta": DELTA, **cost}
+        if not this.quick:
+            save_sheet(x, y, this.store.folder / "images" / f"sheet_{name}_{method}_{epsilon}.png")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    np.savez_compressed(target, x=x, y=y)
+    return cost
 
 
-def mean_of_twelve(scores: dict[str, tuple[float, int]]) -> str:
-    known = [scores[m][0] for m in TWELVE if m in scores]
-    return f"{np.mean(known):.3f}" if len(known) == len(TWELVE) else f"({len(known)} of 12)"
+def save_sheet(x: np.ndarray, y: np.ndarray, path: Path) -> None:
+    """Ten pictures of every class, a row a class."""
+    from PIL import Image
 
-
-def page(store: Store) -> str:
-    """One line per set, preset and ε: the mean of runs."""
-    found = means(store)
-    rows = []
-    for key in sorted(found, key=lambda k: (SETS.index(k[0]), VARIANTS.index(k[1:]))):
-        (name, preset, epsilon), scores = key, found[key]
-        counts = {n for what, (_, n) in scores.items() if what in TWELVE}
-        rows.append(
-            [
-                *(name, preset, f"{epsilon} (NOT PRIVATE)" if epsilon == NO_NOISE else epsilon),
-                "–".join(str(n) for n in sorted({min(counts), max(counts)})) if counts else "",
-                f"{scores['cost'][0] / 60:.1f}" if "cost" in scores else "",
-                f"**{mean_of_twelve(scores)}**",
-                f"{PAPER[name, epsilon]:.3f}" if (name, epsilon) in PAPER else "",
-                *(f"{scores[m][0]:.3f}" if m in scores else "" for m in (CNN, *TWELVE)),
-            ]
-        )
-    header = ["set", "preset", "ε", "runs", "CPU min", "mean of 12", "paper", CNN, *TWELVE]
-    return table(header, rows) if rows else ""
+    blank = np.zeros((10, *x.shape[1:]), x.dtype)
+    rows = [np.concatenate([*x[y == c][:10], *blank][:10], axis=1) for c in range(10)]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.fromarray(np.concatenate(rows, axis=0)).save(path)
 
 
 EXPERIMENT = Experiment(
     "images",
-    "MNIST and FashionMNIST: both presets at (1, 1e-5), (0.2, 1e-5) and without noise, 12 classifiers and a CNN",
+    "MNIST and FashionMNIST: both presets at ε = 1, 0.2 and without noise, three GANs, 12 classifiers and a CNN",
     "about 6 CPU hours a run; --quick 10 minutes",
     run,
     page,
+    runs=3,
 )
 
 if __name__ == "__main__":

@@ -10,8 +10,8 @@ from typing import final
 import pyarrow as pa
 
 from benchmarks.noiseless import Noiseless
-from dpmerf.budget import Unit
-from dpmerf.presets import make_plan
+from dpmerf.accounting.unit import Unit
+from dpmerf.methods.presets import make_plan
 from dpmerf.private.measure import measure
 from dpmerf.schema import Schema
 from dpmerf.train import train

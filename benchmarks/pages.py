@@ -8,7 +8,7 @@ from pathlib import Path
 from benchmarks.registry import FOLDER, Experiment
 from benchmarks.store import Store
 
-PAGES = (FOLDER / "README.md", FOLDER.parent / "README.md")
+PAGES = (FOLDER / "README.md", FOLDER / "classifiers.md", FOLDER.parent / "README.md")
 NOTHING = "*No results are stored yet.*"
 
 
@@ -44,12 +44,17 @@ def fill(text: str, parts: Mapping[str, str]) -> str:
 
 def parts(known: Mapping[str, Experiment], store: Store) -> dict[str, str]:
     """Each experiment's Markdown, and the list of experiments itself."""
-    from benchmarks import summary
+    from benchmarks import claims, images_page, summary, table1_page
 
     found = {e.name: e.page(store) for e in known.values()}
     found["experiments"] = table(["`run` …", "what", "cost"], [[f"`{e.name}`", e.what, e.cost] for e in known.values()])
     found["headline"], found["pictures"] = summary.headline(store), summary.pictures(store)
     found["tools"] = summary.peers(store)
+    found["numbers"], found["claims"] = claims.numbers(store), claims.words(store)
+    found["table1-classifiers"], found["images-classifiers"] = (
+        table1_page.classifiers(store),
+        images_page.classifiers(store),
+    )
     return found
 
 

@@ -23,8 +23,8 @@ from benchmarks.methods import Task
 from benchmarks.peers_page import page
 from benchmarks.protocols import Split, split
 from benchmarks.registry import Experiment, Run
-from dpmerf.budget import Unit
-from dpmerf.codec import Batch, Codec
+from dpmerf.accounting.unit import Unit
+from dpmerf.encoding.codec import Batch, Codec
 
 DELTA = 1e-5
 ON = (
@@ -38,9 +38,13 @@ ON = (
 )
 OURS = {"default": Unit(), "add-remove": Unit(neighbours="add-remove")}  # the latter protects what the peers protect
 SECONDS = 3600.0  # of CPU time; then a peer counts as not finished
+QUICK_SECONDS = 180.0  # compiling takes some of them a minute
+DAY = 24 * SECONDS  # for AIM with no limit of its own rounds and model
 SCRIPTS = Path(__file__).parent / "peer_scripts"
 DPMM = ("dpmm==0.1.9",)
 MBI = ("mbi==2.0.0", "jax==0.10.2", "pandas")
+OPENDP = ("opendp[mbi]==0.16.0", "jax==0.7.2", "pandas")  # which it imports and does not declare
+MOSTLYAI = ("mostlyai-engine==2.7.3",)
 SMARTNOISE = ("smartnoise-synth==1.0.8", "packaging")  # which it imports and does not declare
 
 
@@ -54,6 +58,8 @@ class Peer:
     requirements: tuple[str, ...]
     options: Callable[[int], dict[str, Any]] = lambda columns: {}
     quick: dict[str, Any] = field(default_factory=dict)  # in place of `options` with --quick
+    without: tuple[str, ...] = ()  # packages that come with them, are not needed and do not fit a CPU's torch
+    seconds: float = SECONDS
 
 
 def _quick(**more: Any) -> dict[str, Any]:
@@ -68,6 +74,10 @@ def _aim(columns: int) -> dict[str, Any]:
     return {"max_model_size": 5, "rounds": _rounds(columns)}
 
 
+def _opendp_aim(columns: int) -> dict[str, Any]:
+    return {"max_size": 5.0, "rounds": _rounds(columns)}
+
+
 def _rounds(columns: int) -> int:
     """AIM without limits takes many hours: these rounds and a model of 5 MB keep most of its quality."""
     return max(45, 3 * columns)
@@ -79,6 +89,10 @@ PEERS = {
     "privbayes": Peer("dpmm", "privbayes", DPMM, quick=_quick()),
     "mbi-mst": Peer("mbi", "mst", MBI, quick={"iters": 50}),
     "mbi-aim": Peer("mbi", "aim", MBI, _aim, quick={"max_model_size": 1, "rounds": 16, "degree": 2, "iters": 50}),
+    "opendp-mst": Peer("opendp", "mst", OPENDP),
+    "opendp-aim": Peer("opendp", "aim", OPENDP, _opendp_aim, quick={"max_size": 1.0, "rounds": 3, "queries": 2}),
+    "mostlyai": Peer("mostlyai", "argn", MOSTLYAI, quick={"max_epochs": 1}, without=("torchvision", "torchaudio")),
+    "aim-defaults": Peer("dpmm", "aim", DPMM, quick=_quick(rounds=5), seconds=DAY),
     "smartnoise-mst": Peer("smartnoise", "mst", SMARTNOISE),
     "smartnoise-aim": Peer("smartnoise", "aim", SMARTNOISE, _aim, quick={"max_model_size": 1, "rounds": 3}),
     "dp-ctgan": Peer("smartnoise", "dpctgan", SMARTNOISE, quick={"epochs": 2}),
@@ -106,7 +120,7 @@ def cell(this: Run, name: str, epsilon: float, method: str, repeat: int) -> dict
     if method in PEERS:
         peer = PEERS[method]
         options = peer.quick if this.quick else peer.options(len(rows.schema.learned))
-        synthetic, cost = run_peer(peer, options, rows, epsilon, repeat, 60.0 if this.quick else SECONDS)
+        synthetic, cost = run_peer(peer, options, rows, epsilon, repeat, QUICK_SECONDS if this.quick else peer.seconds)
     elif method in OURS:
         task = Task(rows.train, rows.schema, epsilon, DELTA, repeat, this.quick, OURS[method])
         outcome = child.run("default", task)
@@ -151,7 +165,7 @@ def answer(peer: Peer, task: str, rows: str, seconds: float) -> Path:
             made = Path(temporary)
             (made / "rows.csv").write_text(rows, encoding="utf-8")
             (made / "task.json").write_text(task, encoding="utf-8")
-            envs.run([str(envs.python(peer.tool, peer.requirements)), str(script), temporary], seconds)
+            envs.run([str(envs.python(peer.tool, peer.requirements, peer.without)), str(script), temporary], seconds)
             place.mkdir(parents=True, exist_ok=True)
             for name in ("synthetic.csv", "cost.json"):  # the cost last: with it the answer is whole
                 shutil.copy(made / name, place / name)
@@ -184,9 +198,10 @@ def unflat(frame: pd.DataFrame, codec: Codec) -> Batch:
 
 EXPERIMENT = Experiment(
     "peers",
-    "Our default beside MST, AIM, PrivBayes (dpmm), MST, AIM (mbi), MST, AIM, DP-CTGAN, PATE-CTGAN (SmartNoise), "
-    "with their cost",
+    "Our default beside MST, AIM, PrivBayes (dpmm), MST, AIM (mbi, OpenDP), MST, AIM, DP-CTGAN, PATE-CTGAN "
+    "(SmartNoise), TabularARGN (mostlyai-engine), with their cost",
     "about 10 CPU hours a run and 6 GB of environments; --quick 10 minutes",
     run,
     page,
+    runs=3,
 )

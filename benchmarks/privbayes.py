@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from benchmarks import child
+from benchmarks import child, everything
 from benchmarks.data import SETS, DataSet
 from benchmarks.methods import Task
 from benchmarks.pages import table
@@ -68,8 +68,15 @@ def cell(this: Run, name: str, domain: str, method: str, epsilon: float) -> dict
     rows, schema = discretised(SETS[name], domain, this)
     outcome = child.run(method, Task(rows, schema, epsilon, DELTA, 1, this.quick))
     ours, theirs = (Rows.read(t, schema).all_coded() for t in (outcome.rows, rows))
-    errors = {f"tv{k}": round(marginals(ours, theirs, None, k, 300, 0).mean, 4) for k in ORDERS[name]}
-    return {**outcome.cost(), **errors}
+    distances = {f"tv{k}": round(marginals(ours, theirs, None, k, 300, 0).mean, 4) for k in ORDERS[name]}
+    return {**outcome.cost(), **distances}
+
+
+def errors(store: Store, name: str, domain: str, method: str, order: int) -> list[float | None]:
+    """The mean error of α-way marginals at each ε; None where a cell was not run."""
+    place = f"privbayes/{name}/{domain.replace('*', '-star')}/{method}"
+    cells = [store.read(f"{place}/{epsilon:g}") or {} for epsilon in EPSILONS]
+    return [cell.get(f"tv{order}") for cell in cells]
 
 
 def page(store: Store) -> str:
@@ -78,16 +85,21 @@ def page(store: Store) -> str:
         shown = domain.replace("*", "\\*")
         row = [f"{name} {shown}, α = {order}"]
         for method in METHODS:
-            texts = []
-            for epsilon in EPSILONS:
-                cell = store.read(f"privbayes/{name}/{domain.replace('*', '-star')}/{method}/{epsilon:g}")
-                texts.append(f"{cell[f'tv{order}']:.3f}" if cell and f"tv{order}" in cell else "–")
-            row.append(" / ".join(texts))
+            found = errors(store, name, domain, method, order)
+            row.append(" / ".join("–" if v is None else f"{v:.3f}" for v in found))
         row += [" / ".join(f"{v:.3f}" for v in values) for values in published]
         rows.append(row)
     if all("0." not in "".join(row[1:4]) for row in rows):
         return ""
-    return table(["", *METHODS, "PrivBayes as published", "DP-MERF as published"], rows)
+    shown = table(["", *METHODS, "PrivBayes as published", "DP-MERF as published"], rows)
+    wanted = {
+        f"{name} {domain} {method} at ε = {epsilon:g}": [f"privbayes/{name}/{folder}/{method}/{epsilon:g}"]
+        for name in ORDERS
+        for domain, folder in (("D", "D"), ("D\\*", "D-star"))
+        for method in METHODS
+        for epsilon in EPSILONS
+    }
+    return "\n\n".join(filter(None, [shown, everything.not_run(wanted, store)]))
 
 
 EXPERIMENT = Experiment(

@@ -12,10 +12,10 @@ from benchmarks import figures
 from benchmarks.pages import table
 from benchmarks.registry import Experiment, Run
 from benchmarks.store import Store
-from dpmerf import error
-from dpmerf.budget import mu_of
+from dpmerf.accounting.gaussian import mu_of
 from dpmerf.evaluate.twosample import kernel_mmd
 from dpmerf.features.fourier import Fourier
+from dpmerf.plan import proposition1 as error
 
 DELTA = 1e-5
 COLUMNS, SCALE = 2, 1.0

@@ -20,7 +20,7 @@ FOLDER = Path(__file__).parent
 class Run:
     """What an experiment is told: where its data and its results are, and how much to do."""
 
-    store: Store  # one JSON file per cell; `store.cell(key, make)` skips what is done
+    store: Store  # one line of JSON per cell; `store.cell(key, make)` skips what is done
     data_dir: Path | None  # what --data-dir said; `benchmarks.data` looks further
     quick: bool = False
     runs: int = 1  # repetitions, each with its own seed
@@ -42,6 +42,7 @@ class Experiment:
     cost: str  # for the whole, on one core
     run: Callable[[Run], None]
     page: Callable[[Store], str]  # Markdown (and figures written beside the JSON) from the stored cells; "" if none
+    runs: int = 1  # repetitions that the page should rest on; what `run all` asks for
 
 
 def experiments() -> dict[str, Experiment]:

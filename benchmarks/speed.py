@@ -27,13 +27,13 @@ from benchmarks import speed_data
 from benchmarks.registry import Experiment, Run
 from benchmarks.speed_page import page
 from dpmerf.features.circle import mean_cos_sin
+from dpmerf.methods.presets import make_plan
 from dpmerf.plan import Plan
-from dpmerf.presets import make_plan
 from dpmerf.private.local import sum_locally
 from dpmerf.private.noise import OpenDPGaussian
-from dpmerf.private.rows import open_rows
 from dpmerf.progress import SILENT
 from dpmerf.release import Release
+from dpmerf.sources.rows import open_rows
 
 Json = dict[str, Any]
 LIMIT_ROWS = (32, 64, 128, 256)  # rows at a time, of which the fastest counts as the limit
@@ -233,7 +233,7 @@ def release_many(rows: int) -> Json:
 
 def sample_many(preset: str, rows: int) -> Json:
     """A model, hardly trained, writes Parquet."""
-    from dpmerf import tables
+    from dpmerf.output import table_files as tables
     from dpmerf.private.measure import measure
     from dpmerf.train import train
     from fixed_noise import FixedNoise
@@ -286,8 +286,9 @@ def spark_against_local(rows: int) -> Json:
     """The same file, one embedding of D = 1,000; then the same with persons capped, which shuffles."""
     from dataclasses import replace
 
-    from dpmerf.budget import Unit
-    from dpmerf.private.spark import open_spark, sum_on_spark
+    from dpmerf.accounting.unit import Unit
+    from dpmerf.private.spark import sum_on_spark
+    from dpmerf.sources.spark_table import open_spark
 
     declared = speed_data.schema()
     plan = speed_data.embedding_plan(declared, 1_000, rows)

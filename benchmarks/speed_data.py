@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from dpmerf.budget import Unit
+from dpmerf.accounting.unit import Unit
 from dpmerf.plan import Plan, Stage
-from dpmerf.recipes import Embedding
+from dpmerf.plan.queries import Embedding
 from dpmerf.schema import Schema
 
 LEVELS = (2, 3, 5, 8, 12, 20, 41)  # of the categories, over and over

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks import images, paper, peers_page, table1_page
+from benchmarks import images_page, paper, peers_page, table1_page
 from benchmarks.image_scores import CNN
 from benchmarks.pages import table
 from benchmarks.store import Store
@@ -46,13 +46,13 @@ def peers(store: Store) -> str:
 
 def pictures(store: Store) -> str:
     """Both picture sets at ε = 1: twelve classifiers as in the paper, and a CNN."""
-    found = images.means(store)
+    found = images_page.means(store)
     rows = []
-    for name in images.SETS:
-        row = [name, f"{images.PAPER[name, '1']:.3f}"]
+    for name in images_page.SETS:
+        row = [name, f"{images_page.PAPER[name]['paper', '1']:.3f}"]
         for preset in ("paper", "default"):
             scores = found.get((name, preset, "1"), {})
-            row.append(images.mean_of_twelve(scores))
+            row.append(images_page.mean_of_twelve(scores))
             row.append(f"{scores[CNN][0]:.3f}" if CNN in scores else "–")
         rows.append(row)
     ours = [f"{preset}, {what}" for preset in ("`--preset paper`", "**default**") for what in ("mean of 12", CNN)]

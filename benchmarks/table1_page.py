@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import paper
+from benchmarks import everything, paper
 from benchmarks.pages import table
 from benchmarks.store import Store
 
@@ -19,6 +19,7 @@ TITLES = {
     "paper without noise": "paper preset, ε = ∞",
     "default without noise": "default, ε = ∞",
 }
+BASELINES = ("dp-cgan", "dp-gan", "gs-wgan", "pate-gan", "privbayes")
 Cells = dict[tuple[str, str, str], list[dict[str, Any]]]  # (protocol, set, method) -> runs
 
 
@@ -43,13 +44,12 @@ def page(store: Store) -> str:
     found = cells(store)
     if not found:
         return ""
-    parts = [_protocol(found, "paper"), _protocol(found, "honest"), _same_shares(found), _supplement(found)]
+    parts = [_protocol(found, "paper"), _absent(store), _protocol(found, "honest"), _same_shares(found)]
     return "\n\n".join(filter(None, parts))
 
 
 def _protocol(found: Cells, protocol: str) -> str:
-    methods = [m for m in ORDER if any(k[0] == protocol and k[2] == m for k in found)]
-    methods += sorted({k[2] for k in found if k[0] == protocol} - set(ORDER))
+    methods = _methods(found, protocol)
     rows = []
     for name, published in paper.TABLE1.items():
         cells_of = []
@@ -68,6 +68,12 @@ def _protocol(found: Cells, protocol: str) -> str:
         "honest": "Honest protocol, ε = 1, δ = 1e-5",
     }[protocol]
     return f"**{head}.**\n\n" + table(["data", *(TITLES.get(m, m) for m in methods), "runs"], rows)
+
+
+def _absent(store: Store) -> str:
+    """What of the paper's protocol was not run, and what it would take."""
+    columns = ("real", "paper", "default", "paper-without-noise", *BASELINES)
+    return everything.not_run({f"{n} {c}": [f"table1/paper/{n}/{c}/1"] for n in paper.TABLE1 for c in columns}, store)
 
 
 def at_share(roc: float, prc: float, share: float, other: float) -> float:
@@ -95,7 +101,7 @@ def at_share(roc: float, prc: float, share: float, other: float) -> float:
 
 def _same_shares(found: Cells) -> str:
     """PRC of the honest protocol where the paper undersampled, at the paper's share of positives."""
-    methods = [m for m in ORDER if any(k[0] == "honest" and k[2] == m for k in found)]
+    methods = _methods(found, "honest")
     rows = []
     for name, (share, other) in paper.SHARES.items():
         row = [name, f"{share:.3f}", f"{other:.3f}", f"{paper.TABLE1[name]['paper'][1]:.3f}"]
@@ -109,21 +115,29 @@ def _same_shares(found: Cells) -> str:
     return f"**{head} and false alarms.**\n\n" + table(header, rows)
 
 
-def _supplement(found: Cells) -> str:
-    """Per classifier, as in the supplement, for the default and the paper preset in the honest protocol."""
+def classifiers(store: Store) -> str:
+    """Per classifier, as in the supplement: every method of either protocol."""
+    found = cells(store)
     blocks = []
     for name in paper.TABLE1:
-        methods = [m for m in ORDER if ("honest", name, m) in found]
-        if not methods:
-            continue
-        models = list(found["honest", name, methods[0]][0]["utility"]["models"])
-        rows = []
-        for model in models:
-            row = [model]
-            for method in methods:
-                runs = [r["utility"]["models"][model] for r in found["honest", name, method]]
-                row.append("/".join(f"{np.mean([r[m] for r in runs]):.3f}" for m in metrics(name)))
-            rows.append(row)
-        body = table(["classifier", *(TITLES[m] for m in methods)], rows)
-        blocks.append(f"<details><summary>{name}, per classifier (honest protocol)</summary>\n\n{body}\n\n</details>")
-    return "\n".join(blocks)
+        for protocol in ("honest", "paper"):
+            methods = _methods(found, protocol, name)
+            if not methods:
+                continue
+            rows = []
+            for model in found[protocol, name, methods[0]][0]["utility"]["models"]:
+                row = [model]
+                for method in methods:
+                    runs = [r["utility"]["models"][model] for r in found[protocol, name, method]]
+                    row.append("/".join(f"{np.mean([r[m] for r in runs]):.3f}" for m in metrics(name)))
+                rows.append(row)
+            unit = "/".join(paper.NAMES[m] for m in metrics(name))
+            head = ["classifier", *(TITLES.get(m, m) for m in methods)]
+            blocks.append(f"### {name}, {protocol} protocol, {unit}\n\n{table(head, rows)}")
+    return "\n\n".join(blocks)
+
+
+def _methods(found: Cells, protocol: str, name: str | None = None) -> list[str]:
+    """The methods with results, ours first."""
+    known = {m for p, n, m in found if p == protocol and name in (None, n)}
+    return [*(m for m in ORDER if m in known), *sorted(known - set(ORDER))]

@@ -17,10 +17,10 @@ from benchmarks.pages import table
 from benchmarks.protocols import Split, split
 from benchmarks.registry import Experiment, Run
 from benchmarks.store import Store
-from dpmerf.budget import Unit
+from dpmerf.accounting.unit import Unit
 from dpmerf.evaluate.utility import table_utility
 from dpmerf.evaluate.views import Rows
-from dpmerf.presets import make_plan
+from dpmerf.methods.presets import make_plan
 from dpmerf.private.measure import measure
 from dpmerf.schema import Id, Schema
 from dpmerf.train import train

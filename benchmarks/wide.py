@@ -19,10 +19,12 @@ from benchmarks.pages import table
 from benchmarks.protocols import Split, split
 from benchmarks.registry import Experiment, Run
 from benchmarks.store import Store
-from dpmerf import presets, scores
+from dpmerf.encoding import normal_scores as scores
 from dpmerf.evaluate.classifiers import table_classifiers
-from dpmerf.generators import elliptic, elliptic_fit
+from dpmerf.generators.elliptic import elliptic
+from dpmerf.generators.elliptic import estimate as elliptic_fit
 from dpmerf.generators.shrinkage import spikes, toward_zero
+from dpmerf.methods import presets
 
 ON = ("isolet", "epileptic")
 TRAIN = 0.8  # of the training rows; the others judge

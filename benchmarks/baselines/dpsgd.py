@@ -1,4 +1,4 @@
-"""DP-SGD by Opacus: per-row gradients, clipped and noised, and the noise that a budget buys.
+"""DP-SGD: per-row gradients, clipped and noised, and the noise that a budget buys.
 
 Accounting: every step draws each row with probability q on its own (Poisson), adds the clipped gradients of those
 rows and Gaussian noise of scale `noise · clip`. Opacus' Rényi accountant composes the steps. Neighbours: one row
@@ -15,8 +15,8 @@ from typing import final
 import torch
 from torch import Tensor, nn
 
-# Opacus' hooks ask for no gradient of inputs; its search for the noise starts far outside the range it is good for.
-warnings.filterwarnings("ignore", "Full backward hook is firing|Optimal order is the largest alpha")
+# Opacus' search for the noise starts far outside the range it is good for.
+warnings.filterwarnings("ignore", "Optimal order is the")
 
 
 @cache
@@ -24,6 +24,8 @@ def noise_for(epsilon: float, delta: float, rate: float, steps: int) -> float:
     """A noise multiplier for (ε, δ) after `steps` steps with sampling rate `rate`: the least, to a thousandth of ε."""
     from opacus.accountants.utils import get_noise_multiplier
 
+    if epsilon == float("inf"):
+        return 0.0  # NOT PRIVATE
     return float(
         get_noise_multiplier(
             target_epsilon=epsilon,
@@ -43,37 +45,48 @@ def poisson(rows: int, rate: float, rng: torch.Generator) -> Tensor:
 
 @final
 class NoisyGradient:
-    """(Σ clipped per-row gradients of `loss(model(row))` + noise) ÷ the expected number of rows, for each parameter."""
+    """(Σ clipped per-row gradients of `loss(model(row))` + noise) ÷ the expected number of rows, for each parameter.
+
+    For fully connected networks. A row's gradient of a layer is the outer product of the layer's input a (with a one
+    for the bias) and the loss's gradient g at its output, so its norm is ‖a‖·‖g‖ and it never has to be written out.
+    """
 
     def __init__(
         self,
-        model: nn.Module,
+        model: nn.Sequential,
         loss: Callable[[Tensor], Tensor],
         clip: float,
         noise: float,
         expected: float,
         rng: torch.Generator,
     ) -> None:
-        from opacus import GradSampleModule
-        from opacus.optimizers import DPOptimizer
-
-        self._model, self._loss = GradSampleModule(model, loss_reduction="sum"), loss
-        self._model.disable_hooks()
-        self._optimiser = DPOptimizer(  # it clips and adds noise; its own step is never taken
-            torch.optim.SGD(model.parameters(), lr=1.0),
-            noise_multiplier=noise,
-            max_grad_norm=clip,
-            expected_batch_size=expected,
-            generator=rng,
-        )
+        self._model, self._loss, self._clip = model, loss, clip
+        self._noise, self._expected, self._rng = noise, expected, rng
 
     def __call__(self, rows: Tensor) -> list[Tensor]:
         """An empty batch gives noise alone."""
-        self._optimiser.zero_grad()
-        self._model.enable_hooks()
-        self._loss(self._model(rows)).sum().backward()
-        self._model.disable_hooks()
-        self._optimiser.pre_step()
-        found = [p.grad.clone() for p in self._optimiser.params]
-        self._optimiser.zero_grad()
+        inputs: list[Tensor] = []
+        outputs: list[Tensor] = []
+        x = rows
+        for layer in self._model:
+            if isinstance(layer, nn.Linear):
+                inputs.append(x.detach())
+                x = layer(x)
+                outputs.append(x)
+            else:
+                x = layer(x)
+        slopes = torch.autograd.grad(self._loss(x).sum(), outputs)
+        squared = sum(
+            (a.square().sum(1) + 1) * g.square().sum(1) for a, g in zip(inputs, slopes, strict=True)
+        )  # (rows,)
+        assert isinstance(squared, Tensor)
+        kept = (self._clip / squared.sqrt().clamp_min(1e-12)).clamp_max(1.0)[:, None]
+        found = []
+        for a, g in zip(inputs, slopes, strict=True):
+            found += [self._noised((g * kept).T @ a), self._noised((g * kept).sum(0))]
         return found
+
+    def _noised(self, total: Tensor) -> Tensor:
+        if self._noise:
+            total = total + self._noise * self._clip * torch.randn(total.shape, generator=self._rng)
+        return total / self._expected

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from benchmarks.baselines.gan import COUNTS, LATENT, noisy_shares
 from benchmarks.baselines.tabular import Layout, network
 from benchmarks.methods import Task
-from dpmerf.budget import mu_of
+from dpmerf.accounting.gaussian import mu_of
 
 TEACHERS, ROWS_EACH, ROUNDS, QUERIES, TEACHER_STEPS, STUDENT_STEPS = 200, 50, 60, 32, 3, 5
 RATE, HIDDEN = 1e-3, (128, 128)

@@ -22,7 +22,7 @@ import pyarrow as pa
 import torch
 
 from benchmarks.methods import Task
-from dpmerf.codec import Batch, Codec
+from dpmerf.encoding.codec import Batch, Codec
 
 BINS, THETA, MOST_PARENTS, MOST_CANDIDATES = 16, 4.0, 2, 400
 Network = list[tuple[int, tuple[int, ...]]]  # (column, parents) in drawing order
@@ -101,9 +101,12 @@ def choose_network(data: Discrete, epsilon: float, epsilon_tables: float, rng: n
 
 def _candidates(data: Discrete, have: list[int], most_cells: float):  # type: ignore[no-untyped-def]
     """Every missing column with its largest useful parent sets."""
+    sizes = sorted(data.sizes[p] for p in have)
     for column in (c for c in range(len(data.sizes)) if c not in have):
         found = False
         for k in range(min(MOST_PARENTS, len(have)), 0, -1):
+            if data.sizes[column] * math.prod(sizes[:k]) > most_cells:
+                continue  # not even with the smallest parents: in a wide table these are too many to look through
             for parents in itertools.combinations(have, k):
                 if data.sizes[column] * math.prod(data.sizes[p] for p in parents) <= most_cells:
                     found = True

@@ -11,7 +11,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from dpmerf.budget import mu_of
+from dpmerf.accounting.gaussian import mu_of
 from dpmerf.features.fourier import Fourier
 
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import torch
 from torch import Tensor, nn
 
-from dpmerf.codec import Batch, Codec, Variable
+from dpmerf.encoding.codec import Batch, Codec, Variable
 from dpmerf.schema import Schema
 
 

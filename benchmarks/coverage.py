@@ -1,0 +1,114 @@
+"""Coverage: do 95 % intervals hold the truth in 95 of 100 releases? Each draws its rows and its noise anew."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks import coverage_direct
+from benchmarks.pages import table
+from benchmarks.populations import Population, population
+from benchmarks.registry import Experiment, Run
+from benchmarks.store import Store
+
+NAMES, EPSILONS = ("adult", "census", "hospital"), (1.0, 0.3)
+BATCH = 10  # releases a cell
+FAMILIES = ("one-way share", "two-way share", "mean", "median", "difference of means")
+ABOUT = ("table", "population")
+
+
+def run(this: Run) -> None:
+    for repeat in range(1, this.runs + 1):
+        for name in NAMES if not this.quick else ("adult", "hospital"):
+            for epsilon in EPSILONS:
+                key = f"coverage/direct/{name}/{epsilon:g}/{repeat}"
+                if this.wants(f"/{key}/"):
+                    this.store.cell(key, partial(direct, this, name, epsilon, repeat))
+
+
+def direct(this: Run, name: str, epsilon: float, repeat: int) -> dict[str, Any]:
+    size = 3 if this.quick else BATCH
+    seeds = range(repeat * 1_000, repeat * 1_000 + size)
+    return coverage_direct.releases(_people(name, this.data_dir, this.quick), epsilon, seeds)
+
+
+@cache
+def _people(name: str, data_dir: Path | None, quick: bool) -> Population:
+    return population(name, data_dir, quick)
+
+
+def page(store: Store) -> str:
+    cells: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for (name, epsilon, _), result in store.cells("coverage/direct"):
+        if "families" in result:
+            cells.setdefault((name, epsilon), []).append(result)
+    if not cells:
+        return ""
+    return "\n\n".join((_covered(cells), _foretold(cells)))
+
+
+def _covered(cells: dict[tuple[str, str], list[dict[str, Any]]]) -> str:
+    rows = []
+    for (name, epsilon), found in cells.items():
+        for about in ABOUT:
+            shares = [_pooled(found, family, about) for family in FAMILIES]
+            releases = sum(r["releases"] for r in found)
+            rows.append(
+                [
+                    name,
+                    epsilon,
+                    f"the {about}" if about == "population" else "this table",
+                    *(_percent(s) for s in shares),
+                    _percent(float(np.mean([s for s in shares if s is not None]))),
+                    str(releases),
+                ]
+            )
+    return table(["drawn from", "ε", "about", *FAMILIES, "mean", "releases"], rows)
+
+
+def _pooled(found: Iterable[dict[str, Any]], family: str, about: str) -> float | None:
+    parts = [r["families"][f"{family}/{about}"] for r in found if f"{family}/{about}" in r["families"]]
+    total = sum(p["n"] for p in parts)
+    return sum(p["hits"] for p in parts) / total if total else None
+
+
+def _foretold(cells: dict[tuple[str, str], list[dict[str, Any]]]) -> str:
+    rows = []
+    for (name, epsilon), found in cells.items():
+        said = found[0]["foretold"]
+        share = float(np.mean([r["seen"]["share"] for r in found]))
+        ratios = [
+            float(np.mean([r["seen"]["means"][column] for r in found])) / half for column, half in said["means"].items()
+        ]
+        seconds = float(np.median([r["seconds_all_tables"] for r in found]))
+        rows.append(
+            [
+                name,
+                epsilon,
+                f"{100 * said['share']:.3f}",
+                f"{100 * share:.3f}",
+                f"{share / said['share']:.2f}",
+                f"{np.median(ratios):.2f} ({min(ratios):.2f} … {max(ratios):.2f})",
+                f"{seconds:.1f}",
+            ]
+        )
+    header = ["drawn from", "ε", "share ±, foretold (points)", "seen", "seen ÷ foretold"]
+    return table([*header, "mean ±, seen ÷ foretold: median (range) over columns", "seconds, all 1- and 2-way"], rows)
+
+
+def _percent(share: float | None) -> str:
+    return "–" if share is None else f"{100 * share:.1f} %"
+
+
+EXPERIMENT = Experiment(
+    "coverage",
+    "Coverage of 95 % intervals: direct answers, about the table and about the population",
+    "about 10 CPU minutes a run of ten releases of each kind; --quick 3 minutes",
+    run,
+    page,
+    runs=20,
+)

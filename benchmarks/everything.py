@@ -1,0 +1,90 @@
+"""Everything: all experiments, those that are nearly done first, with an estimate of the hours that are left."""
+
+from __future__ import annotations
+
+import statistics
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from benchmarks.registry import Experiment, Run
+from benchmarks.store import Store
+
+UNKNOWN = 300.0  # seconds of a cell where nothing like it was ever run
+NOTHING = "\0"  # no cell is named so: every cell is asked for, none is run
+
+
+def keys(experiment: Experiment, this: Run) -> list[str]:
+    """Every cell that a run would ask for, without running one."""
+    dry = replace(this, only=(NOTHING,), asked={})
+    experiment.run(dry)
+    return [key.strip("/") for key in dry.asked if this.wants(key)]
+
+
+def missing(asked: Iterable[str], store: Store) -> list[str]:
+    """The cells that a run would compute: those without a result, or all of them with --redo."""
+    return [key for key in asked if store.redo or "error" in (store.read(key) or {"error": ""})]
+
+
+def estimate(key: str, seconds: Mapping[str, float]) -> float:
+    """Seconds of a cell: the median of those stored cells whose names have most parts in common with its own.
+
+    >>> estimate("t/adult/b/2", {"t/adult/a/1": 5.0, "t/adult/b/1": 7.0, "t/census/b/1": 90.0})
+    7.0
+    """
+    parts = key.split("/")
+
+    def alike(other: str) -> int:
+        return sum(a == b for a, b in zip(parts[:-1], other.split("/"), strict=False))
+
+    most = max((alike(other) for other in seconds), default=0)
+    return statistics.median(s for other, s in seconds.items() if alike(other) == most) if seconds else UNKNOWN
+
+
+def seconds_left(asked: Iterable[str], store: Store) -> float:
+    known: dict[str, dict[str, float]] = {}
+    total = 0.0
+    for key in missing(asked, store):
+        name = key.split("/")[0]
+        if name not in known:  # cells that were copied from another experiment took no time
+            known[name] = {k: line["seconds"] for k, line in store.lines(name).items() if line["seconds"] > 0}
+        total += estimate(key, known[name])
+    return total
+
+
+def not_run(wanted: Mapping[str, Sequence[str]], store: Store) -> str:
+    """A sentence for a page: what (title -> keys) has no result, and the time that it would take or why it failed."""
+    absent = {title: gone for title, keys in wanted.items() if (gone := missing(keys, store))}
+    if not absent:
+        return ""
+    hours = seconds_left([key for gone in absent.values() for key in gone], store) / 3600
+    time = f"{hours:.1f} hours" if hours >= 1 else f"{60 * hours:.0f} minutes"
+    failed = [f"{t}: {result['error'][:120]}" for t, gone in absent.items() for k in gone if (result := store.read(k))]
+    said = f"Not run yet, about {time} of one core by the time that cells like them took: {', '.join(absent)}."
+    return said + (f" Failed: {'; '.join(failed)}." if failed else "")
+
+
+def run_all(known: Mapping[str, Experiment], prepare: Callable[[Experiment], Run], dry: bool = False) -> None:
+    """Run what is missing, the least work first, and say before each experiment what is left in all.
+
+    `prepare` gives an experiment the number of runs that its page is made of, unless --runs says another.
+    """
+    work = []
+    for experiment in known.values():
+        this = prepare(experiment)
+        asked = keys(experiment, this)
+        left = missing(asked, this.store)
+        work.append((seconds_left(asked, this.store), len(left), len(asked), experiment, this))
+    work.sort(key=lambda item: item[0])
+    total = sum(item[0] for item in work)
+    for seconds, cells, asked_cells, experiment, this in work:
+        done = asked_cells - cells
+        print(
+            f"{experiment.name:14} {done:4} of {asked_cells:4} cells done, about {seconds / 3600:5.1f} h left; "
+            f"all: {total / 3600:.1f} h",
+            file=sys.stderr,
+            flush=True,
+        )
+        if cells and not dry:
+            experiment.run(this)
+        total -= seconds
