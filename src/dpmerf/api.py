@@ -3,45 +3,68 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+import warnings
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, final
 
 import narwhals as nw
 import numpy as np
 import pyarrow as pa
 
-from dpmerf.budget import Unit
+from dpmerf.accounting.unit import Unit
 from dpmerf.errors import TrainError
-from dpmerf.gallery import arrays
+from dpmerf.methods.presets import make_plan
 from dpmerf.model import Model
+from dpmerf.output.gallery import arrays
 from dpmerf.plan import Plan
-from dpmerf.presets import make_plan
-from dpmerf.private.image_facts import declare
-from dpmerf.private.images import open_data
+from dpmerf.private.count import public_rows
 from dpmerf.private.ledger import Ledger
 from dpmerf.private.measure import measure
-from dpmerf.private.rows import Rows
 from dpmerf.progress import SILENT, Bars
 from dpmerf.release import Release
 from dpmerf.schema import Schema
+from dpmerf.sources.picture_facts import declare
+from dpmerf.sources.pictures import open_data
+from dpmerf.sources.rows import Rows
 from dpmerf.train import train
 
 Kind = Literal["pandas", "polars", "pyarrow"]
 UNSET = "unset"  # a label argument that was not given: the schema's own label holds
 
 
-def release(
-    data: Any, plan: Plan, *, ledger: Ledger | str | os.PathLike[str] | None = None, bars: Bars = SILENT
-) -> Release:
+UNCOUNTED = "no ledger was charged: nothing counts this release together with others of the same data"
+AnyLedger = Ledger | str | os.PathLike[str] | None
+
+
+def release(data: Any, plan: Plan, *, ledger: AnyLedger = None, bars: Bars = SILENT) -> Release:
     """The only private step. `ledger` is a ledger or its file; a missing file is opened with the plan's own budget."""
-    return measure(data, plan, ledger=open_ledger(ledger, plan), bars=bars)
+    made = measure(data, plan, ledger=open_ledger(ledger, plan), bars=bars)
+    if made.charge is None:
+        _warn(f"{UNCOUNTED}. Name a file with `ledger`")
+    return made
 
 
-def open_ledger(ledger: Ledger | str | os.PathLike[str] | None, plan: Plan) -> Ledger | None:
-    """A ledger from its file; a missing file becomes one that allows this plan once."""
+def _warn(words: str) -> None:
+    warnings.warn(words, stacklevel=2)
+
+
+def open_ledger(ledger: AnyLedger, plan: Plan, say: Callable[[str], None] = _warn) -> Ledger | None:
+    """A ledger from its file; a missing file becomes one that allows this plan once, which is said."""
     if ledger is None or isinstance(ledger, Ledger):
         return ledger
-    return Ledger.load(ledger) if os.path.exists(ledger) else Ledger.open(ledger, plan.epsilon, plan.delta)
+    if not os.path.exists(ledger):
+        opened = Ledger.open(ledger, plan.epsilon, plan.delta)
+        limit = f"epsilon = {plan.epsilon:g}, delta = {plan.delta:g} in total"
+        say(f"{os.fspath(ledger)} is a new ledger that allows {limit}. If the data has one already, name that one")
+        return opened
+    return Ledger.load(ledger)
+
+
+def existing_ledger(ledger: AnyLedger) -> Ledger | None:
+    """The same, where nothing may be made yet: None for a file that is not there."""
+    if ledger is None or isinstance(ledger, Ledger):
+        return ledger
+    return Ledger.load(ledger) if os.path.exists(ledger) else None
 
 
 def synthesize(
@@ -58,7 +81,7 @@ def synthesize(
     preset: str = "default",
     balanced: bool = False,
     seed: int = 0,
-    ledger: Ledger | str | os.PathLike[str] | None = None,
+    ledger: AnyLedger = None,
     progress: bool = False,
 ) -> Any:
     """Synthetic rows in the kind of table that came in (pandas, Polars or Arrow; a path gives Arrow)."""
@@ -92,7 +115,7 @@ def synthesize_images(
     balanced: bool = False,
     fast: bool = False,
     seed: int = 0,
-    ledger: Ledger | str | os.PathLike[str] | None = None,
+    ledger: AnyLedger = None,
     progress: bool = False,
 ) -> tuple[np.ndarray, np.ndarray | None]:
     """Synthetic pictures (uint8) and labels from arrays x and y, a path (.npz, class folders) or a torch dataset.
@@ -135,7 +158,7 @@ class Synthesizer:
         preset: str = "default",
         balanced: bool = False,
         seed: int = 0,
-        ledger: Ledger | str | os.PathLike[str] | None = None,
+        ledger: AnyLedger = None,
         progress: bool = False,
         fast: bool = False,
     ) -> None:
@@ -154,7 +177,7 @@ class Synthesizer:
             declared,
             self.epsilon,
             self.delta,
-            rows=self.rows if self.rows is not None else public_rows(source, self.unit),
+            rows=self.rows if self.rows is not None else public_rows(source, self.unit, existing_ledger(self.ledger)),
             unit=self.unit,
             preset=self.preset,
             balanced=self.balanced,
@@ -183,16 +206,6 @@ class Fitted:
             raise TrainError(f"n is {n}: ask for 1 row or more")
         table = self.model.sample(n or round(self.release.rows_estimate), given, seed)
         return nw.from_arrow(table, backend=self._kind).to_native()
-
-
-def public_rows(rows: Rows, unit: Unit) -> int | None:
-    """The number of rows, only where the unit of privacy makes it public; None otherwise."""
-    if not unit.rows_public:
-        return None
-    if rows.stored_count is not None:
-        return max(rows.stored_count, 1)
-    first = [next(iter(rows.fields))]
-    return max(sum(batch.num_rows for batch in rows.batches(first)), 1)
 
 
 def _kind_of(data: Any) -> Kind:

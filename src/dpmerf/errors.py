@@ -3,13 +3,20 @@
 No message ever quotes a cell, a row number or anything else derived from rows.
 """
 
+from collections.abc import Sequence
+from typing import Any
+
 
 class DpmerfError(Exception):
     """Base of every error that dpmerf raises on purpose. The command line prints it and exits with 2."""
 
 
 class SchemaError(DpmerfError):
-    """The schema is incomplete or contradicts itself."""
+    """The schema is incomplete or contradicts itself. `problems` are all of its problems, where they are known."""
+
+    def __init__(self, message: str, problems: Sequence[Any] = ()) -> None:
+        super().__init__(message)
+        self.problems = tuple(problems)
 
 
 class DataError(DpmerfError):
@@ -34,3 +41,7 @@ class ArtefactError(DpmerfError):
 
 class TrainError(DpmerfError):
     """A generator cannot be trained from this release with these settings."""
+
+
+class AnswerError(DpmerfError):
+    """A question that the release cannot answer, or that makes no sense for its columns."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -16,36 +15,92 @@ MAX_BYTES = 2**32
 
 
 def write_folder(path: str | Path, files: dict[str, bytes]) -> None:
-    """Write files into a new folder through a temporary one beside it."""
+    """Write files into a new or an empty folder: all of them, or none.
+
+    A new folder is made beside its place and then renamed. An empty one that is there already (the working folder, a
+    mount point, the target of a link) cannot be replaced: it is filled, and the first of the files, without which the
+    others mean nothing, gets its name last.
+    """
     target = check_writable(path)
     try:
+        if target.exists():
+            _fill(target, files)
+            return
         with tempfile.TemporaryDirectory(prefix=".dpmerf-", dir=target.parent) as temporary:
             whole = Path(temporary) / "whole"
             whole.mkdir()
             for name, data in files.items():
-                with open(whole / name, "wb") as file:
-                    file.write(data)
-                    file.flush()
-                    os.fsync(file.fileno())
-            if target.exists():
-                shutil.rmtree(target)
+                _write_through(whole / name, data)
             os.replace(whole, target)
     except OSError as problem:
         raise ArtefactError(f"cannot write {target}: {problem.strerror or 'the disk refused'}") from None
 
 
-def check_writable(path: str | Path) -> Path:
-    """The target folder, known to be free and writable: asked before any budget is spent."""
-    target = Path(path)
-    if target.exists() and (not target.is_dir() or any(target.iterdir())):
-        raise ArtefactError(f"{target} exists already. Choose another place, or remove it first")
+def _fill(target: Path, files: dict[str, bytes]) -> None:
+    done: list[Path] = []
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=target.parent):
-            pass
+        for name, data in files.items():
+            done.append(target / f".{name}.part")
+            _write_through(done[-1], data)
+        for name in reversed(files):
+            os.replace(target / f".{name}.part", target / name)
+            done.append(target / name)
+    except OSError:
+        for made in done:
+            made.unlink(missing_ok=True)
+        raise
+
+
+def _write_through(path: Path, data: bytes) -> None:
+    with open(path, "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def check_writable(path: str | Path, size: int = 0) -> Path:
+    """The target folder, known to be free and writable, with room for `size` bytes: asked before any budget is spent.
+
+    It is tried out, with a file of that size and a rename, and taken back.
+    """
+    target = Path(path)
+    try:
+        if target.is_symlink() and not target.exists():
+            raise ArtefactError(f"{target} is a link to nothing. Choose another place, or remove it first")
+        if target.exists() and (not target.is_dir() or any(target.iterdir())):
+            raise ArtefactError(f"{target} exists already. Choose another place, or remove it first")
+        there = target.exists()
+        if not there:
+            target.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".dpmerf-", dir=target if there else target.parent) as temporary:
+            if size:
+                with open(Path(temporary) / "room", "wb") as file:
+                    os.posix_fallocate(file.fileno(), 0, size)
+            if not there:
+                trial = Path(temporary) / "trial"
+                trial.mkdir()
+                os.replace(trial, target)
+                target.rmdir()
     except OSError as problem:
-        raise ArtefactError(f"cannot write to {target.parent}: {problem.strerror}") from None
+        raise ArtefactError(f"cannot write {target}: {problem.strerror or 'the disk refused'}") from None
     return target
+
+
+def keep(save: Callable[[Path], None], path: Path) -> None:
+    """Save what has been paid for. Where its place fails all the same, save it elsewhere and say where."""
+    try:
+        save(path)
+        return
+    except (ArtefactError, MemoryError) as problem:
+        said = str(problem) or f"cannot write {path}: out of memory"
+    for place in (path.parent, Path.cwd(), Path.home(), Path(tempfile.gettempdir())):
+        other = place / f"{path.name or 'release'}-rescued-{os.getpid()}"
+        try:
+            save(other)
+        except (ArtefactError, MemoryError):
+            continue
+        raise ArtefactError(f"{said}. What was made is not lost: it is in {other.resolve()}")
+    raise ArtefactError(f"{said}. Nor could it be saved anywhere else: the budget is spent and the release is lost")
 
 
 def read_bytes(path: Path, kind: str) -> bytes:

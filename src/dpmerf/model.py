@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, final
 
+import numpy as np
 import pyarrow as pa
 import torch
 from safetensors import SafetensorError
@@ -17,16 +18,18 @@ from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 
 import dpmerf
-from dpmerf.codec import Batch
+from dpmerf.encoding.codec import Batch
+from dpmerf.encoding.conditions import held, met
 from dpmerf.errors import ArtefactError, DpmerfError, TrainError
 from dpmerf.folders import read_bytes, read_json, write_folder
 from dpmerf.generators.base import Generator, Given, History, State
-from dpmerf.generators.elliptic import Elliptic
-from dpmerf.generators.maxent import MaxEnt
+from dpmerf.generators.elliptic.elliptic import Elliptic
+from dpmerf.generators.images.picture_network import Pictures
+from dpmerf.generators.maxent.maxent import MaxEnt
 from dpmerf.generators.network import Network
-from dpmerf.generators.pictures import Pictures
+from dpmerf.generators.threads import in_few_threads
 from dpmerf.plan import digest
-from dpmerf.release import CARD, Release
+from dpmerf.release.release import CARD, Release
 
 FORMAT = 2
 DOCUMENT, TENSORS = "model.json", "weights.safetensors"
@@ -59,16 +62,39 @@ class Model:
         if n < 1:
             raise TrainError(f"n is {n}: ask for 1 row or more")
         rng = torch.Generator().manual_seed(self.seed if seed is None else seed)
-        fixed = Given(frozenset(given), self.release.codec.row(given)) if given else None
+        codec = self.release.codec
+        codec.declared.check_ids(n)
+        own, row = held(codec, given) if given else ({}, None)
+        fixed = Given(frozenset(own), row) if row is not None else None
+        checked = given if given and codec.relations is not None else None
         chunk = max(1, min(CHUNK, CELLS // max(1, self.release.codec.width)))
         done = 0
         while done < n:
-            batch = self._draw(min(chunk, n - done), fixed, rng)
+            batch = self._checked(min(chunk, n - done), fixed, checked, rng)
             yield self.release.codec.decode(batch, first_id=done + 1)
             if len(batch) < min(chunk, n - done):
                 warnings.warn(f"only {done + len(batch)} of {n} rows met what was given", stacklevel=2)
                 return
             done += len(batch)
+
+    @in_few_threads
+    def _checked(self, n: int, fixed: Given | None, given: dict[str, Any] | None, rng: torch.Generator) -> Batch:
+        """n rows; where relations decide about given columns, those of more rows that hold all given values."""
+        if given is None:
+            return self._draw(n, fixed, rng)
+        codec, found, have = self.release.codec, [], 0
+        for _ in range(TRIES):
+            batch = self._draw(max(n, 1000), fixed, rng)
+            match = torch.from_numpy(np.flatnonzero(met(codec, codec.decode(batch), given))[: n - have])
+            found.append(batch.rows(match))
+            have += len(match)
+            if have == n:
+                break
+        if have == 0:
+            raise TrainError(
+                "no row met what was given: ask for something less rare, or give the columns it follows from"
+            )
+        return _concatenate(found)
 
     def _draw(self, n: int, given: Given | None, rng: torch.Generator) -> Batch:
         """n rows, by rejection for the given columns that the generator cannot fix itself; fewer if they are rare."""
@@ -115,11 +141,12 @@ class Model:
         write_folder(path, {**files, **self.release.files()})
 
     @staticmethod
-    def load(path: str | Path) -> Model:
+    def load(path: str | Path, *, test_noise: bool = False) -> Model:
+        """Read a model. One whose release has noise from a source for tests is refused, as by `Release.load`."""
         folder = Path(path)
         document = read_json(folder / DOCUMENT, "model")
         tensors = read_bytes(folder / TENSORS, "model")
-        release = Release.load(folder)
+        release = Release.load(folder, test_noise=test_noise)
         try:
             if document.get("format") != FORMAT or document.get("kind") != "model":
                 raise ArtefactError(f"{path}: not a model of format {FORMAT}. Train it again from its release")

@@ -6,16 +6,18 @@ import torch
 
 from dpmerf.errors import TrainError
 from dpmerf.generators.base import Generator, History
-from dpmerf.generators.elliptic import Elliptic
-from dpmerf.generators.maxent import MaxEnt
+from dpmerf.generators.elliptic.elliptic import Elliptic
+from dpmerf.generators.images.picture_network import Pictures
+from dpmerf.generators.maxent.maxent import MaxEnt
 from dpmerf.generators.network import Network
-from dpmerf.generators.pictures import Pictures
+from dpmerf.generators.threads import in_few_threads
 from dpmerf.model import Model
+from dpmerf.plan.queries import Directions, Embedding, ImageEmbedding
 from dpmerf.progress import SILENT, Bars
-from dpmerf.recipes import Directions, Embedding, ImageEmbedding
 from dpmerf.release import Release
 
 
+@in_few_threads
 def train(
     release: Release,
     *,

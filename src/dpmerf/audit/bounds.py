@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from statistics import NormalDist
 from typing import final
 
 import numpy as np
 
-from dpmerf.budget import epsilon_of
+from dpmerf.accounting.gaussian import delta_of, epsilon_of
 from dpmerf.evaluate.attack import clopper_pearson
+from dpmerf.plan import Plan
 
 _NORMAL = NormalDist()
 
@@ -71,19 +73,74 @@ def _spread_factors(freedom: int, doubt: float) -> tuple[float, float]:
 
 
 def _by_threshold(out: np.ndarray, inside: np.ndarray, doubt: float) -> float:
-    """The best of three thresholds: midway, and where few on either side pass; the doubt is shared among them."""
+    return max(rates.mu for rates in error_rates(out, inside, doubt))
+
+
+@final
+@dataclass(frozen=True)
+class ErrorRates:
+    """Upper limits of both error rates of one test: it says `inside` although it is `out`, and the other way round."""
+
+    false_positives: float
+    misses: float
+
+    @property
+    def mu(self) -> float:
+        """A Gaussian release with such a test has at least this μ: Φ⁻¹(1 − FPR) − Φ⁻¹(FNR)."""
+        if max(self.false_positives, self.misses) >= 1:
+            return -math.inf
+        return -_NORMAL.inv_cdf(self.false_positives) - _NORMAL.inv_cdf(self.misses)
+
+    def epsilon(self, delta: float) -> float:
+        """Any release with such a test has at least this ε at `delta`: ln((TPR − δ)/FPR), or the same of negatives."""
+        a, b = self.false_positives, self.misses
+        return max([0.0, *(math.log(hit / miss) for hit, miss in ((1 - b - delta, a), (1 - a - delta, b)) if hit > 0)])
+
+
+def error_rates(out: np.ndarray, inside: np.ndarray, doubt: float) -> list[ErrorRates]:
+    """Of three thresholds: midway, and where few on either side pass. All limits hold together but for `doubt`.
+
+    The first third of the scores places the thresholds, the rest is judged by them.
+    """
     cut = len(out) // 3
     first = (out[:cut], inside[:cut])
-    lines = {
+    lines = [
         (np.median(first[0]) + np.median(first[1])) / 2,
         np.quantile(first[0], 0.98),
         np.quantile(first[1], 0.02),
-    }
-    best = -math.inf
+    ]
+    found, share = [], doubt / (2 * len(lines))
     for line in lines:
-        false_positives, misses = int((out[cut:] > line).sum()), int((inside[cut:] <= line).sum())
-        n, share = len(out) - cut, doubt / (2 * len(lines))
-        fpr, fnr = (clopper_pearson(count, n, share)[1] for count in (false_positives, misses))
-        if fpr < 1 and fnr < 1:
-            best = max(best, -_NORMAL.inv_cdf(fpr) - _NORMAL.inv_cdf(fnr))
-    return best
+        wrong = int((out[cut:] > line).sum()), int((inside[cut:] <= line).sum())
+        found.append(ErrorRates(*(clopper_pearson(count, len(out) - cut, share)[1] for count in wrong)))
+    return found
+
+
+@final
+@dataclass(frozen=True)
+class Claim:
+    """The whole curve that a plan claims: Gaussian stages of μ, choices beside them, and the discrete sampler's δ."""
+
+    mu: float
+    choices: tuple[float, ...] = ()
+    discrete_delta: float = 0.0
+
+    @staticmethod
+    def of(plan: Plan) -> Claim:
+        return Claim(plan.mu, plan.choices, plan.discrete_delta)
+
+    def allows(self, rates: ErrorRates) -> bool:
+        """May a release with this claim have such a test? For every ε: TPR ≤ e^ε · FPR + δ(ε), and so for negatives."""
+        a, b = rates.false_positives, rates.misses
+        for epsilon, delta in _curve(self.mu, self.choices):
+            grown, more = math.exp(epsilon), delta + self.discrete_delta
+            if 1 - b > grown * a + more or 1 - a > grown * b + more:
+                return False
+        return True
+
+
+@lru_cache(maxsize=64)
+def _curve(mu: float, choices: tuple[float, ...]) -> tuple[tuple[float, float], ...]:
+    """(ε, δ) along the claim, on 200 steps up to where δ is nothing."""
+    most = sum(choices) + mu * (mu / 2 + 8)
+    return tuple((epsilon, delta_of(mu, epsilon, choices)) for epsilon in np.linspace(0, most, 200).tolist())

@@ -14,14 +14,14 @@ from torch import Tensor
 from dpmerf.errors import PlanError
 from dpmerf.features.algebra import FeatureMap
 from dpmerf.plan import Plan, Stage
-from dpmerf.price import Price
+from dpmerf.plan.price import Price
+from dpmerf.plan.queries import Choice, View
 from dpmerf.private.contribute import Sums
 from dpmerf.private.local import sum_locally
-from dpmerf.private.rows import Frame
 from dpmerf.progress import SILENT
-from dpmerf.recipes import Choice, View
 from dpmerf.release import Release
 from dpmerf.schema import AnyColumn, Category, Date, Flag, Integer, Number, Schema, Timestamp
+from dpmerf.sources.rows import Frame
 
 Row = dict[str, Any]
 SEARCHED = 2**22  # features of candidate rows in memory

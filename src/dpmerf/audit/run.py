@@ -11,10 +11,10 @@ from typing import Any, final
 import numpy as np
 import torch
 
+from dpmerf.accounting.gaussian import epsilon_of
 from dpmerf.audit.bounds import MuBound, _spread_factors, mu_bound
 from dpmerf.audit.canary import Neighbours, neighbours, tile
-from dpmerf.budget import attacker_odds, epsilon_of
-from dpmerf.codec import Batch
+from dpmerf.encoding.codec import Batch
 from dpmerf.errors import PlanError
 from dpmerf.evaluate.attack import membership_game
 from dpmerf.evaluate.results import MembershipGame
@@ -74,7 +74,7 @@ def audit(plan: Plan, minutes: float = 2.0, seed: int = 0, bars: Bars = SILENT) 
         seen = _attack_releases(pair, start + 20 * minutes)
     with bars.task("attacking synthetic rows") as _:
         rows, attribute = _attack_rows(pair, start + 60 * minutes, seed)
-    odds = attacker_odds(plan.epsilon, plan.delta, plan.mu, plan.choices)
+    odds = plan.odds
     attack = mu_bound(seen.out, seen.inside, CONFIDENCE)
     return Audit(
         epsilon=plan.epsilon,
@@ -162,10 +162,10 @@ def _attack_rows(
 
 
 def _whole_path(plan: Plan, data: Any, seed: int) -> Batch:
-    """Release, save, verify, train, save, load, sample: what the commands do, through the same files."""
+    """Release, save, load, train, save, load, sample: what the commands do, through the same files."""
     with tempfile.TemporaryDirectory(prefix="dpmerf-audit-") as folder:
         measure(data, plan).save(Path(folder) / "release")
-        release = Release.verify(Path(folder) / "release")
+        release = Release.load(Path(folder) / "release")
         train(release, seed=seed, steps=STEPS).save(Path(folder) / "model")
         model = Model.load(Path(folder) / "model")
         return plan.codec.encode(model.sample(SYNTHETIC, seed=seed))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import sys
@@ -9,19 +10,25 @@ import threading
 import traceback
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import typer
 
-from dpmerf.audit.cli import audit_command
+from dpmerf.cli.answers import answer
+from dpmerf.cli.app_command import app_command
+from dpmerf.cli.audit_command import audit_command
+from dpmerf.cli.evaluate_command import evaluate_command
+from dpmerf.cli.keys import keys_app
 from dpmerf.cli.ledgers import ledger_app
+from dpmerf.cli.pack_command import pack
+from dpmerf.cli.plain_text import plain
+from dpmerf.cli.report_command import report_command
+from dpmerf.cli.resume_command import resume_command
 from dpmerf.cli.schemas import schema_app
 from dpmerf.cli.steps import plan, release, sample, train, verify
 from dpmerf.cli.whole import demo, demo_data_command, synth
 from dpmerf.errors import DpmerfError
-from dpmerf.evaluate.cli import evaluate_command
-from dpmerf.report.cli import report_command
 
 app = typer.Typer(
     name="dpmerf",
@@ -37,14 +44,19 @@ app.command(epilog="Example: dpmerf release patients.parquet --plan plan.json --
 )
 app.command(epilog="Example: dpmerf train release/ -o model/ --seed 7")(train)
 app.command(epilog="Example: dpmerf sample model/ -n 10000 --given outcome=yes -o synthetic.parquet")(sample)
-app.command(epilog="Example: dpmerf verify release/")(verify)
+app.command(epilog="Example: dpmerf verify release/ --signed-by institute.key.pub")(verify)
+app.command(epilog='Example: dpmerf answer release/ "share of readmitted by ward" --population')(answer)
 app.add_typer(ledger_app, name="ledger")
+app.add_typer(keys_app, name="keys")
 app.command(
     epilog="Examples: dpmerf synth patients.csv --schema schema.toml --label outcome --epsilon 1 -o out/ · "
     "dpmerf synth mnist.npz --images --epsilon 1 --delta 1e-5 -o out/"
 )(synth)
+app.command("resume", epilog="Example: dpmerf resume out/")(resume_command)
+app.command("app", epilog="Example: dpmerf app patients.csv")(app_command)
 app.command(epilog="Example: dpmerf demo -o demo-out")(demo)
 app.command("demo-data", epilog="Example: dpmerf demo-data hospital.parquet")(demo_data_command)
+app.command(epilog="Example: dpmerf pack out/release --ledger study.ledger --name 'Hospital 2024'")(pack)
 app.command("evaluate")(evaluate_command)
 app.command("report")(report_command)
 app.command("audit", epilog="Example: dpmerf audit --plan plan.json --minutes 5")(audit_command)
@@ -73,25 +85,44 @@ def _stoppable() -> Iterator[None]:
             signal.signal(number, handler)
 
 
+def _drop_output() -> None:
+    """What cannot be written is not tried once more at the end."""
+    with suppress(OSError, ValueError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
+
+
 def main() -> None:
     """Entry point: one line per failure, never a traceback, never a cell."""
     warnings.simplefilter("ignore")
-    warnings.showwarning = lambda message, *rest, **named: print(f"note: {message}", file=sys.stderr)
+    warnings.showwarning = lambda message, *rest, **named: print(plain(f"note: {message}"), file=sys.stderr)
     warnings.filterwarnings("always", category=UserWarning, module="dpmerf")
+    for stream in (sys.stdout, sys.stderr):  # an alphabet without ε is no fault
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     try:
         with _stoppable():
-            app()
+            try:
+                app()
+            finally:
+                sys.stdout.flush()
     except _Stopped as end:  # all is taken back; a thread that still hangs in a read may crash Python's own farewell
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(int(str(end.code)))
     except DpmerfError as problem:
-        print(f"error: {problem}", file=sys.stderr)
+        print(plain(f"error: {problem}"), file=sys.stderr)
         sys.exit(2)
     except BrokenPipeError:
+        _drop_output()
         sys.exit(141)
     except MemoryError:
         print("error: out of memory. Ask for fewer columns, bins or rows at a time", file=sys.stderr)
+        sys.exit(2)
+    except OSError as problem:  # standard output, where nobody else answers for it
+        _drop_output()
+        print(f"error: the system refused ({problem.strerror}): check disks, permissions and limits", file=sys.stderr)
         sys.exit(2)
     except Exception as problem:  # a fault of ours: say where, never what (a message may quote a cell)
         place = traceback.extract_tb(problem.__traceback__)[-1]

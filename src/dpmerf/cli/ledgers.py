@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
+from dpmerf.accounting.unit import Unit
 from dpmerf.cli.options import Epsilon, Json, Quiet, say
+from dpmerf.cli.plain_text import PlainConsole
 from dpmerf.private.ledger import Ledger
 
 ledger_app = typer.Typer(help="Open and read ledgers of what was spent.", no_args_is_help=True)
@@ -26,12 +27,14 @@ def ledger_show(
         print(json.dumps(found))
     elif not quiet:
         table = Table(
-            "time", "purpose", "mu", "plan", title=f"{file}: limit ({found['epsilon']:g}, {found['delta']:g})"
+            "time", "purpose", "mu", "plan", "entry", title=f"{file}: limit ({found['epsilon']:g}, {found['delta']:g})"
         )
         for entry in found["entries"]:
             price = "".join([f"{entry['mu']:.4f}", *(f" and a choice, {r:.4f}" for r in entry["choices"])])
-            table.add_row(entry["time"], entry["purpose"], price, entry["plan"][:12])
-        Console().print(table)
+            table.add_row(entry["time"], entry["purpose"], price, entry["plan"][:12], entry["hash"][:12])
+        PlainConsole().print(table)
+        for said in dict.fromkeys(Unit.from_dict(e["unit"]).describe() for e in found["entries"] if e["unit"]):
+            print(said)
         print(f"Left: epsilon {found['remaining_epsilon']:.4g} at delta {found['delta']:g}.")
 
 

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from pydantic import ValidationError
 
+from dpmerf.cli.plain_text import plain
 from dpmerf.errors import DataError, SchemaError
-from dpmerf.private.image_facts import declare
+from dpmerf.plan import Plan
 from dpmerf.schema import Schema
+from dpmerf.schema.explain import faults
+from dpmerf.schema.notation import Reading
+from dpmerf.sources.picture_facts import declare
 
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
@@ -32,7 +38,17 @@ Channels = Annotated[int | None, typer.Option(help="Pictures: 1 (grey) or 3 (col
 Classes = Annotated[str | None, typer.Option(help="Pictures: how many classes (0, 1, …), or their names: cat,dog.")]
 PixelRange = Annotated[str | None, typer.Option(help="Pictures: LOW,HIGH; by the stored type if left out.")]
 Fast = Annotated[bool, typer.Option("--fast", help="Pictures: train for a third of the steps.")]
-LedgerFile = Annotated[Path | None, typer.Option("--ledger", help="Ledger to charge before any row is read.")]
+Force = Annotated[bool, typer.Option("--force", help="Write over a file that is there.")]
+Read = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--read",
+        help="How the file is written, KEY=VALUE, repeatable: delimiter, encoding, decimal, thousands, unit, date, "
+        "zone, missing, sheet, table, query. As below [reading] in a schema, and before it.",
+    ),
+]
+LedgerFile = Annotated[Path | None, typer.Option("--ledger", help="Ledger to charge before any row is measured.")]
+SigningKey = Annotated[Path | None, typer.Option("--sign", help="Private key (Ed25519, PEM) that signs the release.")]
 
 
 def say(quiet: bool, as_json: bool, found: dict[str, Any], words: str) -> None:
@@ -40,13 +56,44 @@ def say(quiet: bool, as_json: bool, found: dict[str, Any], words: str) -> None:
     if as_json:
         print(json.dumps(found, ensure_ascii=False))
     elif not quiet:
-        print(words)
+        print(plain(words))
+
+
+def noted(quiet: bool) -> Callable[[str], None]:
+    """How a command says what is worth knowing: one line beside the result."""
+    return lambda words: None if quiet else print(f"note: {words}", file=sys.stderr)
 
 
 def labelled(schema: Schema, label: str | None) -> Schema:
     if label is None:
         return schema
     return schema.with_label(None if label == "none" and "none" not in schema.columns else label)
+
+
+def told_reading(told: list[str] | None) -> dict[str, Any]:
+    """`--read` as the keys of a reading; a key that stands several times is a list.
+
+    >>> told_reading(["decimal=,", "missing=NA", "missing=-"])
+    {'decimal': ',', 'missing': ['NA', '-']}
+    """
+    found: dict[str, Any] = {}
+    for one in told or ():
+        key, equals, value = one.partition("=")
+        if not equals or key not in Reading.model_fields:
+            raise SchemaError(f"--read {one}: write KEY=VALUE with one of {', '.join(Reading.model_fields)}")
+        if key in ("unit", "date", "missing"):
+            found[key] = [*found.get(key, []), value]
+        else:
+            found[key] = value
+    return found
+
+
+def reading_of(told: list[str] | None) -> Reading:
+    """`--read` where there is no schema."""
+    try:
+        return Reading.model_validate(told_reading(told))
+    except ValidationError as error:
+        raise SchemaError(f"--read: {faults(error, '')[0].sentence}") from None
 
 
 def pictures(
@@ -73,8 +120,17 @@ def pictures(
         labelled=label != "none",
     )
     for note in () if silent else found.notes:
-        print(f"note: {note}", file=sys.stderr)
+        print(plain(f"note: {note}"), file=sys.stderr)
     return found.schema
+
+
+def write_text(text: str, output: Path | None) -> bool:
+    """To a file; to standard output where there is none or it is '-'. Whether it was a file."""
+    if output is None or str(output) == "-":
+        sys.stdout.write(text)
+        return False
+    guard(output, lambda: output.write_text(text, encoding="utf-8"))
+    return True
 
 
 def guard(path: Path, action: Any) -> Any:
@@ -82,3 +138,8 @@ def guard(path: Path, action: Any) -> Any:
         return action()
     except OSError as problem:
         raise DataError(f"cannot write {path}: {problem.strerror}") from None
+
+
+def size_of(plan: Plan) -> int:
+    """Bytes that a release of this plan takes on disk, at most: asked for before the budget is spent."""
+    return 8 * plan.coordinates + 2**20 + 4 * len(json.dumps(plan.to_json()))

@@ -7,50 +7,62 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.markdown import Markdown
 from rich.table import Table
 
-from dpmerf import gallery, tables
-from dpmerf.api import open_ledger
-from dpmerf.budget import Unit
+from dpmerf.accounting.unit import Unit
+from dpmerf.api import UNCOUNTED, open_ledger
 from dpmerf.cli.options import (
     Balanced,
     Delta,
     Device,
-    Epsilon,
     Fast,
+    Force,
     Json,
     Label,
     LedgerFile,
     Neighbours,
     Preset,
     Quiet,
+    Read,
     RowsHint,
     Seed,
+    SigningKey,
     Steps,
     UnitText,
     guard,
     labelled,
+    noted,
     say,
+    size_of,
+    told_reading,
 )
+from dpmerf.cli.plain_text import PlainConsole, plain
 from dpmerf.errors import PlanError, SchemaError
-from dpmerf.folders import check_writable
+from dpmerf.folders import check_writable, keep
+from dpmerf.inference.predict import in_words, sharpness
+from dpmerf.inference.want import Want, least_epsilon
+from dpmerf.methods.presets import make_plan
 from dpmerf.model import Model
+from dpmerf.output import gallery
+from dpmerf.output import table_files as tables
+from dpmerf.output.whole_files import check_free
 from dpmerf.plan import Plan
-from dpmerf.presets import make_plan
-from dpmerf.private.images import open_data
+from dpmerf.private.ledger import Ledger
 from dpmerf.private.measure import measure
-from dpmerf.private.spark import open_spark
 from dpmerf.progress import Bars
 from dpmerf.release import Release
+from dpmerf.release.signature import Key
+from dpmerf.release.verify import verify as verify_release
 from dpmerf.schema import Schema
+from dpmerf.sources.pictures import open_data
+from dpmerf.sources.spark_table import open_spark
 from dpmerf.train import train as train_model
 
 
 def plan(
     schema: Annotated[Path, typer.Argument(help="Schema file.")],
-    epsilon: Epsilon,
+    epsilon: Annotated[float | None, typer.Option(help="Privacy budget ε, above 0.")] = None,
     delta: Delta = None,
     label: Label = None,
     rows: RowsHint = None,
@@ -58,24 +70,30 @@ def plan(
     neighbours: Neighbours = "replace",
     preset: Preset = "default",
     balanced: Balanced = False,
+    want: Annotated[
+        str | None, typer.Option(help="In place of ε: how sharp answers shall be, for example 'share ± 0.5 points'.")
+    ] = None,
+    read: Read = None,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="Where to write the plan.")] = None,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
-    """Price a release before any row is read: shares, noise, bytes, expected error."""
-    made = make_plan(
-        labelled(Schema.load(schema), label),
-        epsilon,
-        delta,
-        rows=rows,
-        unit=Unit.parse(unit, neighbours),
-        preset=preset,
-        balanced=balanced,
+    """Price a release before any row is read: shares, noise, bytes, expected error, how sharp answers will be."""
+    declared, protected = (
+        labelled(Schema.load(schema), label).with_reading(told_reading(read)),
+        Unit.parse(unit, neighbours),
     )
+
+    def make(at: float) -> Plan:
+        return make_plan(declared, at, delta, rows=rows, unit=protected, preset=preset, balanced=balanced)
+
+    if (epsilon is None) == (want is None):
+        raise PlanError("name the budget with --epsilon, or how sharp answers shall be with --want")
+    made = make(epsilon) if epsilon is not None else least_epsilon(Want.parse(want or ""), make)
     if output is not None:
         guard(output, lambda: made.save(output))
     if as_json:
-        print(json.dumps(made.summary(), ensure_ascii=False))
+        print(json.dumps({**made.summary(), "half_widths": sharpness(made).to_json()}, ensure_ascii=False))
     elif not quiet:
         _print_plan(made, output)
 
@@ -85,6 +103,7 @@ def release(
     plan: Annotated[Path, typer.Option(help="Plan from `dpmerf plan`.")],
     output: Annotated[Path, typer.Option("-o", "--output", help="Folder for the release.")],
     ledger: LedgerFile = None,
+    sign: SigningKey = None,
     engine: Annotated[str, typer.Option(help="'local', or 'spark' for a Parquet path or a table that Spark reads.")] = (
         "local"
     ),
@@ -98,13 +117,17 @@ def release(
         raise PlanError(f"there is no engine '{engine}'. Choose local or spark")
     source = open_spark(data, master) if engine == "spark" else open_data(data, priced.schema)
     source.require(list(priced.schema.learned))
-    check_writable(output)
-    made = measure(source, priced, ledger=open_ledger(ledger, priced), bars=Bars(not quiet and not as_json))
-    made.save(output)
+    check_writable(output, size_of(priced))
+    key = None if sign is None else Key.load(sign)
+    charged = open_ledger(ledger, priced, noted(quiet))
+    made = measure(source, priced, ledger=charged, bars=Bars(not quiet and not as_json))
+    keep(lambda place: made.save(place, key), output)
+    if made.charge is None:
+        noted(quiet)(f"{UNCOUNTED}. Name a file with --ledger")
     say(
         quiet,
         as_json,
-        {"release": str(output), **made.guarantee()},
+        {"release": str(output), **made.guarantee(), "ledger_entry": made.charge and made.charge.entry},
         f"Release written to {output}. Read {output}/CARD.md",
     )
 
@@ -135,30 +158,52 @@ def sample(
     output: Annotated[Path, typer.Option("-o", "--output", help="File: .csv or .parquet; .npz for pictures.")],
     given: Annotated[list[str] | None, typer.Option(help="Hold a column fixed: COLUMN=VALUE. May be repeated.")] = None,
     seed: Annotated[int | None, typer.Option(help="Seed; the model's own if left out.")] = None,
+    formulas: Annotated[
+        bool, typer.Option("--formulas", help="CSV: leave texts that a spreadsheet would run (=, +, -, @) as they are.")
+    ] = False,
+    force: Force = False,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
     """Draw synthetic rows."""
+    check_free(output, force)
     source = Model.load(model)
     parts = source.stream(n, _pairs(given or []), seed)
     bars = Bars(not quiet and not as_json)
     if output.suffix.lower() == ".npz":
-        count = gallery.write_npz(parts, output, source.release.plan.schema, n, bars)
+        count = gallery.write_npz(parts, output, source.release.plan.schema, n, source.release.guarantee(), bars)
     else:
-        count = tables.write(parts, output, source.release.guarantee(), n, bars)
+        count = tables.write(parts, output, source.release.guarantee(), n, bars, formulas)
     say(quiet, as_json, {"synthetic": str(output), "rows": count}, f"{count:,} synthetic rows written to {output}")
 
 
 def verify(
-    release: Annotated[Path, typer.Argument(help="Release folder.")], quiet: Quiet = False, as_json: Json = False
+    release: Annotated[Path, typer.Argument(help="Release folder.")],
+    signed_by: Annotated[Path | None, typer.Option(help="Public key (PEM) that must have signed it.")] = None,
+    ledger: Annotated[Path | None, typer.Option(help="Ledger that must have been charged for it.")] = None,
+    quiet: Quiet = False,
+    as_json: Json = False,
 ) -> None:
-    """Recompute the guarantee of a release from its plan and check that nothing was changed."""
-    checked = Release.verify(release)
+    """Check a release: what follows from its plan and its sums, whether its noise is plausible, and who signed it."""
+    checked = verify_release(release, signed_by)
+    found = checked.release
+    if ledger is not None:
+        Ledger.load(ledger).entry(found.charge.entry if found.charge else "", found.plan.hash)
     if as_json:
-        print(json.dumps({"valid": True, **checked.guarantee()}, ensure_ascii=False))
+        tests = {test.what: test.numbers for test in checked.tests}
+        more = {"tests": tests, "signed_by": checked.signed_by, "cannot_be_known": checked.unknown}
+        entry = found.charge and found.charge.entry
+        print(json.dumps({"valid": True, **found.guarantee(), "ledger_entry": entry, **more}, ensure_ascii=False))
     elif not quiet:
-        Console().print(Markdown(checked.card()))
-        print(f"{release} is whole, and its guarantee follows from its plan.")
+        PlainConsole().print(Markdown(plain(found.card())))
+        print(f"{release} is whole: its guarantee, bins and card follow from its plan and its noisy sums.")
+        for test in checked.tests:
+            print(f"  plausible: {test.what} ({test.numbers:,} numbers)")
+        if checked.signed_by is not None:
+            print(f"  signed by the key {checked.signed_by}" + ("" if signed_by else ": whose it is, you must know"))
+        print("What its files cannot show:")
+        for words in checked.unknown:
+            print(f"  - {words}")
 
 
 def _pairs(given: list[str]) -> dict[str, str]:
@@ -180,7 +225,7 @@ def _fit_words(model: Model) -> str:
 
 def _print_plan(made: Plan, output: Path | None) -> None:
     found = made.summary()
-    console = Console()
+    console = PlainConsole()
     table = Table("stage", "share", "what is measured", "coordinates", "noise per count", title="What the budget buys")
     for stage in found["stages"]:
         for i, block in enumerate(stage["blocks"]):
@@ -198,6 +243,8 @@ def _print_plan(made: Plan, output: Path | None) -> None:
         f"Proposition 1 for {error['dim']:,} Fourier features: error at most {error['tight_bound']:.3g} "
         f"(the paper's bound: {error['paper_bound']:.3g}); recommended D = {error['recommended_dim']:,}."
     )
+    for line in in_words(sharpness(made)):
+        print(line)
     for warning in found["warnings"]:
         print(f"Note: {warning}.")
     if output is not None:

@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from dpmerf import demo_data, gallery, tables
-from dpmerf.api import open_ledger, public_rows
-from dpmerf.budget import Unit
+from dpmerf import pipeline
+from dpmerf.accounting.unit import Unit
+from dpmerf.api import UNCOUNTED, existing_ledger, open_ledger
 from dpmerf.cli.options import (
     Balanced,
     Channels,
@@ -18,6 +18,7 @@ from dpmerf.cli.options import (
     Device,
     Epsilon,
     Fast,
+    Force,
     Images,
     Json,
     Label,
@@ -26,29 +27,35 @@ from dpmerf.cli.options import (
     PixelRange,
     Preset,
     Quiet,
+    Read,
     RowsHint,
     Seed,
+    SigningKey,
     Size,
     Steps,
     UnitText,
     guard,
     labelled,
+    noted,
     pictures,
     say,
+    size_of,
+    told_reading,
 )
-from dpmerf.errors import PlanError, SchemaError
+from dpmerf.demo import hospital as demo_data
+from dpmerf.errors import SchemaError
 from dpmerf.folders import check_writable
-from dpmerf.model import Model
+from dpmerf.methods.presets import make_plan
+from dpmerf.output.whole_files import check_free
+from dpmerf.pipeline import Asked
 from dpmerf.plan import Plan
-from dpmerf.presets import make_plan
-from dpmerf.private.images import open_data
+from dpmerf.private.count import public_rows
 from dpmerf.private.ledger import Ledger
-from dpmerf.private.measure import measure
-from dpmerf.private.rows import Csv, Rows, open_rows
 from dpmerf.progress import Bars
-from dpmerf.report import make_report
+from dpmerf.release.signature import Key
 from dpmerf.schema import Schema
-from dpmerf.train import train as train_model
+from dpmerf.sources.pictures import open_data
+from dpmerf.sources.rows import Rows, open_rows
 
 
 def synth(
@@ -69,17 +76,19 @@ def synth(
     fast: Fast = False,
     device: Device = "cpu",
     ledger: LedgerFile = None,
+    sign: SigningKey = None,
     images: Images = False,
     size: Size = None,
     channels: Channels = None,
     classes: Classes = None,
     pixel_range: PixelRange = None,
+    read: Read = None,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
     """All of it in one line: plan, release, train, sample and report."""
     if schema is not None:
-        declared = labelled(Schema.load(schema), label)
+        declared = labelled(Schema.load(schema), label).with_reading(told_reading(read))
     elif images:
         declared = pictures(data, label, size, channels, classes, pixel_range, quiet or as_json)
     else:
@@ -87,9 +96,15 @@ def synth(
     source = open_data(data, declared)
     source.require(list(declared.learned))
     protected = Unit.parse(unit, neighbours)
-    count = rows if rows is not None else public_rows(source, protected)
+    count = rows if rows is not None else public_rows(source, protected, existing_ledger(ledger))
     priced = make_plan(declared, epsilon, delta, rows=count, unit=protected, preset=preset, balanced=balanced)
-    made = run(source, priced, output, n, seed, steps, device, open_ledger(ledger, priced), quiet or as_json, fast)
+    asked = Asked(n, seed, steps, device, fast)
+    check_writable(output, size_of(priced))
+    key = None if sign is None else Key.load(sign)
+    charged = open_ledger(ledger, priced, noted(quiet))
+    made = _run(source, priced, output, asked, charged, quiet or as_json, key)
+    if charged is None:
+        noted(quiet)(f"{UNCOUNTED}. Name a file with --ledger")
     words = "\n".join(f"  {what:<10} {path}" for what, path in made.items())
     say(quiet, as_json, made, f"Done, ({priced.epsilon:g}, {priced.delta:g})-differentially private:\n{words}")
 
@@ -112,59 +127,26 @@ def demo(
             f"A simulated hospital table: {source.stored_count:,} visits, {len(declared.columns)} columns. "
             "Budget: (1, 1e-5)."
         )
-    made = run(source, priced, output, None, seed, None, "cpu", None, quiet or as_json)
+    made = _run(source, priced, output, Asked(seed=seed), None, quiet or as_json)
     words = "\n".join(f"  {what:<10} {path}" for what, path in made.items())
     say(quiet, as_json, made, f"Done. What was made:\n{words}")
 
 
 def demo_data_command(
     output: Annotated[Path, typer.Argument(help="Parquet file; the schema goes beside it as .toml.")],
+    force: Force = False,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
     """Write the simulated hospital table and its schema, for trying things out."""
+    check_free(output, force)
+    check_free(output.with_suffix(".toml"), force)
     table, schema = guard(output, lambda: demo_data.write(output))
     say(quiet, as_json, {"table": str(table), "schema": str(schema)}, f"Wrote {table} and {schema}.")
 
 
-def run(
-    source: Rows,
-    priced: Plan,
-    output: Path,
-    n: int | None,
-    seed: int,
-    steps: int | None,
-    device: str,
-    ledger: Ledger | None,
-    silent: bool,
-    fast: bool = False,
+def _run(
+    source: Rows, priced: Plan, output: Path, asked: Asked, ledger: Ledger | None, silent: bool, key: Key | None = None
 ) -> dict[str, str]:
-    """Release, train, sample into one folder. Each part is on disk before the next begins."""
-    check_writable(output)
-    if n is not None and n < 1:
-        raise PlanError(f"n is {n}: ask for 1 row or more")
-    bars = Bars(not silent)
-    paths = {"release": output / "release", "model": output / "model"}
-    noisy = measure(source, priced, ledger=ledger, bars=bars)
-    noisy.save(paths["release"])
-    model = train_model(noisy, seed=seed, steps=steps, device=device, fast=fast, bars=bars)
-    model.save(paths["model"])
-    rows = n or round(noisy.rows_estimate)
-    if priced.schema.image is not None:
-        paths |= _write_pictures(model, rows, output, bars)
-        return {what: str(path) for what, path in paths.items()}
-    paths["synthetic"] = output / ("synthetic.csv" if isinstance(source, Csv) else "synthetic.parquet")
-    tables.write(model.stream(rows), paths["synthetic"], noisy.guarantee(), rows, bars)
-    paths["report"] = output / "report.html"
-    make_report(noisy, model).write(paths["report"])
+    paths = pipeline.run(source, priced, output, asked, ledger=ledger, key=key, bars=Bars(not silent))
     return {what: str(path) for what, path in paths.items()}
-
-
-def _write_pictures(model: Model, n: int, output: Path, bars: Bars) -> dict[str, Path]:
-    """synthetic.npz, contact_sheet.png and report.html."""
-    paths = {"synthetic": output / "synthetic.npz", "sheet": output / "contact_sheet.png"}
-    gallery.write_npz(model.stream(n), paths["synthetic"], model.release.plan.schema, n, bars)
-    guard(paths["sheet"], lambda: paths["sheet"].write_bytes(gallery.contact_sheet(model)))
-    paths["report"] = output / "report.html"
-    make_report(model.release, model).write(paths["report"])
-    return paths

@@ -9,7 +9,7 @@ import numpy as np
 from dpmerf.errors import DataError
 from dpmerf.evaluate.classifiers import Makers, image_classifiers
 from dpmerf.evaluate.results import Task, Utility
-from dpmerf.evaluate.steps import Step, silent
+from dpmerf.evaluate.ticks import Step, silent
 from dpmerf.evaluate.utility import HEADLINE, Fitted, Split, compare, fit_models
 
 MAX_FLOOR = 5_000

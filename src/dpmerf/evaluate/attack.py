@@ -12,10 +12,10 @@ from statistics import NormalDist
 
 import numpy as np
 
-from dpmerf.budget import check_delta, check_epsilon, epsilon_of
+from dpmerf.accounting.gaussian import check_delta, check_epsilon, epsilon_of
 from dpmerf.errors import DpmerfError
 from dpmerf.evaluate.results import MembershipGame, NearestRecord
-from dpmerf.evaluate.steps import Step, silent
+from dpmerf.evaluate.ticks import Step, silent
 from dpmerf.evaluate.views import Rows
 
 Play = Callable[[bool, int], float]  # (is the row in?, trial) -> the attacker's score; higher says "in"

@@ -85,8 +85,8 @@ def signals(release: Release) -> list[Signal]:
 
 def count_errors(release: Release) -> list[CountError]:
     """Each column's one-way counts, from every table that holds the column, weighted by precision."""
-    precision = dict.fromkeys(release.plan.schema.learned, 0.0)
-    cells = dict.fromkeys(release.plan.schema.learned, 0)
+    precision = dict.fromkeys(release.codec.schema.learned, 0.0)
+    cells = dict.fromkeys(release.codec.schema.learned, 0)
     for stage in release.plan.stages:
         for m in release.measurements(stage):
             if m.block.dense is not None:
@@ -127,7 +127,7 @@ def one_way(release: Release, bins: int) -> dict[str, NoisyCounts]:
     """
     found: dict[str, NoisyCounts] = {}
     rows = release.rows_estimate
-    schema = release.plan.schema
+    schema, measured = release.plan.schema, release.codec.schema
     for stage in release.plan.stages:
         for m in release.measurements(stage):
             for place, variable in enumerate(m.block.cells):
@@ -135,7 +135,7 @@ def one_way(release: Release, bins: int) -> dict[str, NoisyCounts]:
                 if (
                     m.block.dense is not None
                     or name in found
-                    or name not in schema.learned
+                    or schema.learned.get(name) != measured.learned.get(name)
                     or suffix in ("null", "label")
                 ):
                     continue
@@ -168,7 +168,7 @@ def _spread(release: Release, name: str, suffix: str, size: int, bins: int) -> n
     if suffix != "fine":
         return None
     fine = release.plan.histograms.grid(release.codec).numeric[name]
-    nullable = release.plan.schema.columns[name].nullable
+    nullable = release.codec.schema.columns[name].nullable
     low = fine.axis.unit(fine.axis.low + fine.edges[:-1] * fine.step)
     high = fine.axis.unit(fine.axis.low + (fine.edges[1:] - 1) * fine.step)
     spread = np.zeros((size, bins + nullable))

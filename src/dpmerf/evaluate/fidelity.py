@@ -7,8 +7,8 @@ import numpy as np
 from dpmerf.evaluate.association import association
 from dpmerf.evaluate.marginals import marginals, total_variation
 from dpmerf.evaluate.results import ColumnError, Fidelity
-from dpmerf.evaluate.steps import Step, silent
 from dpmerf.evaluate.subgroups import worst_subgroups
+from dpmerf.evaluate.ticks import Step, silent
 from dpmerf.evaluate.twosample import detection, kernel_distance
 from dpmerf.evaluate.utility import TableUtility
 from dpmerf.evaluate.views import BINS, Rows

@@ -172,6 +172,22 @@ class NearestRecord(NotCovered):
     note: str = "shown for orientation only: a distance to real rows is not a privacy guarantee"
 
 
+class BrokenRelation(NotCovered):
+    """The shares of rows that break a relation of the schema."""
+
+    relation: str
+    synthetic: float
+    real: float
+
+
+class PairNovelty(NotCovered):
+    """Shares of rows with a pair of values, in public bins, that no training row has (no real row, without these)."""
+
+    bins: int
+    synthetic: float
+    baseline: float | None = Field(description="the same for the real test rows")
+
+
 class MembershipGame(Value):
     """Releases with and without one row, and how well an attacker tells them apart."""
 
@@ -202,6 +218,8 @@ class Evaluation(NotCovered):
     utility: Utility | None
     fidelity: Fidelity
     nearest: NearestRecord
+    relations: list[BrokenRelation] = []
+    novelty: PairNovelty | None = None
 
     def to_json(self) -> str:
         return json.dumps(self.model_dump(mode="json"), indent=2, allow_nan=False)

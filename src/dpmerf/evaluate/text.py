@@ -31,6 +31,7 @@ def show(evaluation: Evaluation, console: Console) -> None:
     if e.utility is not None:
         _utility(e.utility, console)
     _fidelity(e.fidelity, console)
+    _possible(e, console)
     _nearest(e.nearest, console)
 
 
@@ -79,6 +80,18 @@ def _fidelity(f: Fidelity, console: Console) -> None:
         groups.add_row(f"{g.column} = {g.value}", share, _n(g.tv), _n(g.excess), score)
     console.print(groups)
     console.print("Real → synthetic. Excess: total variation of the group's other columns beyond chance.")
+
+
+def _possible(e: Evaluation, console: Console) -> None:
+    if e.novelty is None:
+        return
+    table = _table("Do the rows make sense?", ["rows that", "synthetic", "real"])
+    for r in e.relations:
+        table.add_row(f"break: {r.relation}", _percent(r.synthetic), _percent(r.real))
+    table.add_row(
+        "hold a pair of values that no known row has", _percent(e.novelty.synthetic), _percent(e.novelty.baseline)
+    )
+    console.print(table)
 
 
 def _nearest(n: NearestRecord, console: Console) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 from dpmerf.errors import DataError
 from dpmerf.evaluate.classifiers import LEAD, Makers, require_sklearn, table_classifiers, table_regressors
 from dpmerf.evaluate.results import Metrics, Scores, Task, Utility
-from dpmerf.evaluate.steps import Step, silent
+from dpmerf.evaluate.ticks import Step, silent
 from dpmerf.evaluate.views import Design, Rows, shuffled
 
 HEADLINE: Mapping[str, str] = {"binary": "roc_auc", "multiclass": "f1_weighted", "regression": "r2"}

@@ -12,7 +12,7 @@ from typing import final
 import numpy as np
 import pyarrow as pa
 
-from dpmerf.codec import Batch, Codec, null_name
+from dpmerf.encoding.codec import Batch, Codec, null_name
 from dpmerf.errors import DataError
 from dpmerf.schema import Category, Numeric, Schema
 
@@ -51,7 +51,7 @@ class Rows:
             raise DataError(f"the schema names '{missing[0]}'; the {what} has no such column")
         if table.num_rows == 0:
             raise DataError(f"the {what} has no rows: there is nothing to score")
-        codec = Codec(schema)
+        codec = Codec(schema.without_relations())
         return Rows(schema, codec, codec.encode(table))
 
     def __len__(self) -> int:

@@ -17,7 +17,7 @@ from typing import Any, final
 import torch
 from torch import Tensor
 
-from dpmerf.codec import Batch, Variable
+from dpmerf.encoding.codec import Batch, Variable
 from dpmerf.errors import PlanError
 from dpmerf.features.dense import Dense
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, final
 import torch
 from torch import Tensor, nn
 
-from dpmerf.codec import Batch, Codec
+from dpmerf.encoding.codec import Batch, Codec
 from dpmerf.errors import ArtefactError
 from dpmerf.release import Release
 

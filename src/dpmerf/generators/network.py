@@ -13,14 +13,14 @@ from typing import ClassVar, final
 import torch
 from torch import Tensor, nn
 
-from dpmerf.codec import Batch, Variable
+from dpmerf.encoding.binning import to_simplex
+from dpmerf.encoding.codec import Batch, Variable
 from dpmerf.errors import TrainError
 from dpmerf.features.circle import mean_cos_sin
 from dpmerf.features.fourier import Fourier
 from dpmerf.generators.base import Generator, Given, History, State, load_weights, weights_of
-from dpmerf.grid import to_simplex
+from dpmerf.plan.queries import Embedding
 from dpmerf.progress import SILENT, Bars
-from dpmerf.recipes import Embedding
 from dpmerf.release import Release
 
 LATENT = 10
@@ -66,7 +66,7 @@ class Network(Generator):
     @property
     def conditions(self) -> frozenset[str]:
         label = self._release.codec.label
-        return frozenset({label.name} & set(self._release.plan.schema.learned) if label else ())
+        return frozenset({label.name} & set(self._release.codec.schema.learned) if label else ())
 
     @torch.no_grad()
     def draw(self, n: int, given: Given | None, rng: torch.Generator) -> Batch:
@@ -80,7 +80,7 @@ class Network(Generator):
         latent = torch.randn(n, LATENT, generator=rng)
         numbers, tables = self._heads(self._body(_inputs(latent, labels, classes).to(device)))
         codes = {v.name: _drawn(p.cpu(), rng) for v, p in zip(self._recipe.onehots(codec), tables, strict=True)}
-        if label is not None and label.name == self._release.plan.schema.label:
+        if label is not None and label.name == codec.schema.label:
             codes[label.name] = labels
         return codec.with_label(Batch(numbers.double().cpu(), codes))
 

@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor
 
-from dpmerf.grid import to_simplex
+from dpmerf.encoding.binning import to_simplex
 
 SMOOTHEST = 8  # cosines among which axes that stand out are looked for first
 SURE = 2.0  # standard deviations by which a length must exceed another to be believed

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dpmerf.codec import Batch, Variable
+from dpmerf.encoding.codec import Batch, Variable
 from dpmerf.errors import DataError
 from dpmerf.features.algebra import BITS, Block, FeatureMap
 

@@ -18,11 +18,11 @@ from torch import Tensor
 from dpmerf.errors import DataError
 from dpmerf.features.algebra import FeatureMap
 from dpmerf.plan import Plan
+from dpmerf.plan.queries import View
 from dpmerf.private.contribute import Sums
 from dpmerf.private.persons import Chosen, PersonCap, tags
-from dpmerf.private.rows import Rows
 from dpmerf.progress import Advance, Bars
-from dpmerf.recipes import View
+from dpmerf.sources.rows import Rows
 
 MOST_BYTES = 2**30  # for the sums of all workers together
 PATIENCE = 0.1  # seconds between looks at whether another thread failed
@@ -58,8 +58,8 @@ def sum_locally(rows: Rows, plan: Plan, phi: FeatureMap, view: View, bars: Bars,
 
 def columns_of(plan: Plan) -> list[str]:
     """The columns that a release reads, and no other."""
-    person = [plan.unit.person] if plan.unit.person and plan.unit.person not in plan.schema.learned else []
-    return list(plan.schema.learned) + person
+    person = [plan.unit.person] if plan.unit.person and plan.unit.person not in plan.schema.needed else []
+    return list(plan.schema.needed) + person
 
 
 def _choose(rows: Rows, plan: Plan, bars: Bars, what: str, workers: int) -> Chosen:

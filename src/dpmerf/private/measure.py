@@ -8,22 +8,23 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from dpmerf.counts import class_shares, most_dependent
-from dpmerf.errors import DataError, LedgerError, PlanError
-from dpmerf.features.algebra import BITS, FeatureMap
-from dpmerf.grid import Binning
-from dpmerf.plan import Plan, Stage
-from dpmerf.private.choose import choose
-from dpmerf.private.images import open_data
+from dpmerf.errors import DataError
+from dpmerf.features.algebra import FeatureMap
+from dpmerf.plan import Plan
+from dpmerf.plan.queries import Choice, View
 from dpmerf.private.ledger import Ledger
 from dpmerf.private.local import columns_of, sum_locally
-from dpmerf.private.noise import NoiseSource, OpenDPGaussian
-from dpmerf.private.rows import Rows
-from dpmerf.private.spark import SparkTable, sum_on_spark
+from dpmerf.private.noise import NoiseSource, OpenDPGaussian, check_sampler
+from dpmerf.private.select import choose
+from dpmerf.private.spark import sum_on_spark
 from dpmerf.progress import SILENT, Bars
-from dpmerf.recipes import Choice, Directions, Histograms, SecondLook, Tables, View
-from dpmerf.release import Release
-from dpmerf.scores import Scores
+from dpmerf.release import Charge, Release
+from dpmerf.release.derive import derive
+from dpmerf.release.noisy_tables import class_shares
+from dpmerf.sources.pictures import open_data
+from dpmerf.sources.rows import Rows
+from dpmerf.sources.spark_table import SparkTable
+from dpmerf.sources.stored import check_types
 
 Summer = Callable[[Rows, Plan, FeatureMap, View, Bars, str], tuple[Tensor, int]]
 
@@ -44,9 +45,11 @@ def measure(
     """
     rows = open_data(data, plan.schema)
     rows.require(columns_of(plan))
-    noise = noise or OpenDPGaussian()
-    if ledger is not None:
-        _charge(ledger, plan)
+    check_types(rows, plan.schema)
+    if noise is None:
+        check_sampler()
+        noise = OpenDPGaussian()
+    charge = _charge(ledger, plan)
     summer = summer or (sum_on_spark if isinstance(rows, SparkTable) else sum_locally)
     sums: dict[str, Tensor] = {}
     count: int | None = None
@@ -55,9 +58,7 @@ def measure(
         so_far = Release(plan, sums, count, noise.name, binning)
         phi = so_far.feature_map(stage)
         choice = isinstance(stage.recipe, Choice)
-        # More coordinates than the discrete sampler's part of delta was counted for: not by any row
-        if not choice and phi.dim > price.coordinates:
-            raise PlanError(f"stage '{stage.name}' is larger than it was priced: make the plan with `dpmerf plan`")
+        price.check(phi)  # σ, and the sampler's part of δ, hold for maps up to the priced one
         exact, n = summer(rows, plan, phi, so_far.view(stage), bars, f"reading ({stage.name})")
         if plan.unit.rows_public:
             if n == 0:
@@ -72,47 +73,14 @@ def measure(
             continue
         with bars.task(f"noise ({stage.name})", total=phi.dim) as advance:
             sums = {**sums, stage.name: noise.add(exact, price.sigma, advance)}
-        if isinstance(stage.recipe, Histograms):
-            binning = _digested(Release(plan, sums, count, noise.name, None), stage)
-        again = next((s.recipe for s in plan.stages if isinstance(s.recipe, SecondLook)), None)
-        if isinstance(stage.recipe, Tables) and again is not None:
-            known = Release(plan, sums, count, noise.name, binning)
-            binning = {**(binning or {}), "chosen": most_dependent(known, again.count)}
-    return Release(plan, sums, count, noise.name, binning)
+        binning = derive(Release(plan, sums, count, noise.name, binning), stage)
+    return Release(plan, sums, count, noise.name, binning, charge)
 
 
-def _charge(ledger: Ledger, plan: Plan) -> None:
-    """Spend. A ledger counts for one unit of privacy: prices for rows and for persons do not add up."""
-    purpose = f"release ({plan.preset}). {plan.unit.describe()}"
-    for entry in ledger.entries():
-        if (earlier := entry.purpose.partition(". ")[2]) not in ("", plan.unit.describe()):
-            raise LedgerError(
-                f"{ledger.path} counts for another unit of privacy ({earlier.rstrip('.')}): keep one ledger per "
-                "dataset and unit. Nothing was read"
-            )
-    ledger.spend(plan.hash, purpose, plan.mu, plan.discrete_delta_at(ledger.epsilon), plan.choices)
-
-
-def _digested(release: Release, stage: Stage) -> dict[str, Any] | None:
-    """What the next stage needs to know of the noisy histograms: post-processing."""
-    plan = release.plan
-    measured = release.measurements(stage)
-    noisy = {name: m.values.flatten() for name, m in zip(plan.histograms.columns, measured, strict=True)}
-    sigma = measured[0].sigma
-    for at, later in enumerate(plan.stages):
-        match later.recipe:
-            case Tables():
-                return _cut_bins(release, at, later.recipe, noisy, sigma).to_json()
-            case Directions():
-                grid = plan.histograms.grid(release.codec)
-                return Scores.estimate(grid, noisy, sigma, release.rows_estimate).to_json()
-    return None
-
-
-def _cut_bins(release: Release, at: int, tables: Tables, noisy: dict[str, Tensor], sigma: float) -> Binning:
-    plan = release.plan
-    whole = frozenset({plan.schema.label} if tables.by_label and plan.schema.label else ())
-    grid = plan.histograms.grid(release.codec)
-    single = plan.nominal_map(plan.stages[at]).blocks[0]  # label × column: its weight is that of the real one
-    part_sigma = plan.prices[at].sigma / (single.weight * 2**BITS)
-    return Binning.cut(grid, noisy, sigma, release.rows_estimate, tables.bins, whole, tables.parts, part_sigma)
+def _charge(ledger: Ledger | None, plan: Plan) -> Charge | None:
+    """Spend, for the plan's unit of privacy."""
+    if ledger is None:
+        return None
+    extra = plan.discrete_delta_at(ledger.epsilon)
+    entry = ledger.spend(plan.hash, f"release ({plan.preset})", plan.mu, extra, plan.choices, plan.unit)
+    return Charge(ledger.id, entry.hash)

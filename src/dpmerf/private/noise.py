@@ -3,6 +3,7 @@
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from functools import lru_cache
 from typing import ClassVar, final
 
 import torch
@@ -16,6 +17,7 @@ from dpmerf.errors import BudgetError
 
 MAX_SIGMA = 2.0**56  # leaves 2^7 standard deviations below the end of int64
 CHUNK = 8192  # coordinates handed to the sampler at a time, about 0.2 s
+LOOK = 512  # coordinates of each of two draws that are looked at before a release
 
 
 class NoiseSource(ABC):
@@ -75,3 +77,22 @@ class OpenDPGaussian(NoiseSource):
         enable_features("contrib")
         domain, metric = vector_domain(atom_domain(T="i64")), linf_distance(T="i64")
         return int(make_noisy_max(domain, metric, zero_concentrated_divergence(), scale=float(scale))(scores))
+
+
+@lru_cache(maxsize=1)
+def check_sampler() -> None:
+    """A cheap look at the installed samplers, once per process and before budget is spent: BudgetError if they are off.
+
+    Right ones fail with a probability below 10⁻⁹. Noise that is missing, repeated or whose spread is off by a fifth
+    fails, and so does a choice that ignores scores or is no choice.
+    """
+    source, sigma = OpenDPGaussian(), 2.0**20
+    zeros = torch.zeros(LOOK, dtype=torch.int64)
+    first, second = (source.add(zeros, sigma).double() / sigma for _ in range(2))
+    both = torch.cat([first, second])
+    spread, centre = float(both.square().mean()), float(both.mean()) * math.sqrt(len(both))
+    again = float((first * second).mean()) * math.sqrt(LOOK)
+    best = all(source.choose([0, 0, 1000], 1.0) == 2 for _ in range(8))
+    varied = len({source.choose([5] * 64, 1000.0) for _ in range(8)}) > 1
+    if not (0.7 < spread < 1.4 and abs(centre) < 6.5 and abs(again) < 6.5 and best and varied):
+        raise BudgetError("the installed sampler does not draw what it should: reinstall opendp. Nothing was spent")

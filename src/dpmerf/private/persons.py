@@ -18,8 +18,8 @@ import numpy as np
 import pyarrow as pa
 import torch
 
-from dpmerf import cells
-from dpmerf.codec import Batch
+from dpmerf.encoding import cells
+from dpmerf.encoding.codec import Batch
 
 KEY_BYTES = 32
 _HELD = 262_144  # rows seen before the first pruning
@@ -47,6 +47,8 @@ class Tags:
 
     def place(self) -> np.ndarray:
         """0, 1, 2, … within each person, for sorted tags."""
+        if len(self) == 0:  # a table without rows is the neighbour of one with a single person
+            return np.empty(0, np.int64)
         return _count_runs((self.high[1:] != self.high[:-1]) | (self.low[1:] != self.low[:-1]))
 
 

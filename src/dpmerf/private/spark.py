@@ -8,9 +8,7 @@ leave an executor only where persons are capped: then encoded rows are shuffled 
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any, final
 
 import numpy as np
@@ -18,16 +16,16 @@ import pyarrow as pa
 import torch
 from torch import Tensor
 
-from dpmerf.codec import Batch, Codec
-from dpmerf.errors import DataError
+from dpmerf.encoding.codec import Batch, Codec
 from dpmerf.features.algebra import FeatureMap
 from dpmerf.plan import Plan
+from dpmerf.plan.queries import View
 from dpmerf.private.contribute import Sums
 from dpmerf.private.local import columns_of
 from dpmerf.private.persons import KEY_BYTES, Tags, tags
-from dpmerf.private.rows import Rows
 from dpmerf.progress import Bars
-from dpmerf.recipes import View
+from dpmerf.sources.rows import Rows
+from dpmerf.sources.spark_table import SparkTable, quiet
 
 ADDERS = 4  # tasks that add partial sums up
 SLICE = 8 * 1024  # bytes of a partial sum that travel together
@@ -36,63 +34,13 @@ _TAGGED = "person binary, ranked binary, encoded binary"
 Batches = Iterator[pa.RecordBatch]
 
 
-def open_spark(source: str, master: str | None = None) -> SparkTable:
-    """A Parquet path or the name of a table, read by Spark. `master` only if no session is running."""
-    try:
-        from pyspark.errors import PySparkException
-        from pyspark.sql import SparkSession
-    except ImportError:
-        raise DataError('Spark is not installed here: pip install "dpmerf[spark]" (it needs Java 17)') from None
-    try:
-        builder = SparkSession.builder.appName("dpmerf")
-        if master is not None:
-            builder = builder.master(master)
-        if "PYSPARK_PYTHON" not in os.environ and (master or "local").startswith("local"):
-            os.environ["PYSPARK_PYTHON"] = sys.executable
-        spark = builder.getOrCreate()
-        looks_like_path = "/" in source or source.endswith(".parquet") or os.path.exists(source)
-        return SparkTable(spark.read.parquet(source) if looks_like_path else spark.table(source))
-    except PySparkException:
-        raise DataError(f"Spark cannot read '{source}': give a Parquet path or the name of a table") from None
-    except Exception as problem:  # no Java, no cluster
-        raise DataError(f"Spark did not start ({type(problem).__name__}): check Java and --master") from None
-
-
-@final
-class SparkTable(Rows):
-    """A Spark DataFrame. It is summed where it lies; it is never read into this process."""
-
-    def __init__(self, frame: Any) -> None:
-        self.frame = frame
-
-    @property
-    def fields(self) -> dict[str, pa.DataType | None]:
-        from pyspark.sql.pandas.types import to_arrow_type
-
-        found: dict[str, pa.DataType | None] = {}
-        for field in self.frame.schema.fields:
-            try:
-                found[field.name] = to_arrow_type(field.dataType)
-            except Exception:  # a type that Arrow does not have: its cells are null
-                found[field.name] = None
-        return found
-
-    @property
-    def stored_count(self) -> int | None:
-        with _quiet():
-            return int(self.frame.count())
-
-    def batches(self, columns: list[str]) -> Batches:
-        raise DataError("a Spark table is summed on Spark, not read here")
-
-
 def sum_on_spark(rows: Rows, plan: Plan, phi: FeatureMap, view: View, bars: Bars, what: str) -> tuple[Tensor, int]:
     """Σφ over all rows of a SparkTable, and their number: bit for bit what `sum_locally` gives."""
     assert isinstance(rows, SparkTable)
     names = columns_of(plan)
     # mapInArrow cannot take every name (a dot in it, for one): columns travel under numbers
     frame = rows.frame.select(*(_quoted(name) for name in names)).toDF(*(f"c{i}" for i in range(len(names))))
-    with bars.task(f"{what} on Spark"), _quiet():
+    with bars.task(f"{what} on Spark"), quiet():
         if plan.unit.person is None:
             partial = frame.mapInArrow(_Sum(names, plan.codec, phi, view), _PARTIAL)
         else:
@@ -111,20 +59,6 @@ def _reduced(partial: Any, phi: FeatureMap) -> tuple[Tensor, int]:
         raw = b"".join(by_slice[i] for i in range(len(by_slice)))
         sums.merge(torch.from_numpy(np.frombuffer(raw, "<i8").astype(np.int64)), sum(row["rows"] for row in found))
     return sums.total(), sums.rows
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Turn Spark's errors, which may quote cells, into one that does not."""
-    try:
-        yield
-    except DataError:
-        raise
-    except Exception as problem:
-        raise DataError(
-            f"Spark could not read or sum the table ({type(problem).__name__}). A file may be damaged or gone, its "
-            "columns may differ from those of the others, or dpmerf may be missing on the executors: see Spark's log"
-        ) from None
 
 
 @final

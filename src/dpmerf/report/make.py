@@ -5,12 +5,12 @@ from __future__ import annotations
 import pyarrow as pa
 
 from dpmerf.errors import ArtefactError
+from dpmerf.evaluate.compare import evaluate
 from dpmerf.evaluate.results import Evaluation
-from dpmerf.evaluate.run import evaluate
 from dpmerf.model import Model
 from dpmerf.release import Release
-from dpmerf.report.images import image_section
 from dpmerf.report.page import Report
+from dpmerf.report.picture_page import image_section
 from dpmerf.report.sections import ImageSection
 
 MOST_ROWS = 50_000
@@ -41,7 +41,7 @@ def make_report(
     if synthetic is None and model is not None:
         synthetic = model.sample(max(1, min(MOST_ROWS, round(release.rows_estimate))), seed=seed)
     if real is not None and synthetic is not None and evaluation is None:
-        schema = release.plan.schema
+        schema = release.plan.schema.as_written
         evaluation = evaluate(synthetic, real, schema, train=train, quick=quick, seed=seed, quiet=quiet)
     history = model.history if model is not None else None
     return Report(release, history, synthetic, real, evaluation, images, title)

@@ -10,13 +10,12 @@ from typing import final
 import pyarrow as pa
 
 import dpmerf
-from dpmerf.budget import attacker_odds
 from dpmerf.errors import ArtefactError
 from dpmerf.evaluate.results import Evaluation
 from dpmerf.evaluate.views import Rows
 from dpmerf.generators.base import History
 from dpmerf.release import Release
-from dpmerf.report import scores, sections
+from dpmerf.report import rows_section, scores, sections
 from dpmerf.report.markup import text, tiles
 from dpmerf.report.sections import ImageSection
 from dpmerf.report.words import percent, small
@@ -39,7 +38,7 @@ class Report:
 
     def html(self) -> str:
         """The page. The same inputs give the same bytes."""
-        schema = self.release.plan.schema
+        schema = self.release.plan.schema.as_written
         synthetic = None if self.synthetic is None else Rows.read(self.synthetic, schema, "synthetic table")
         real = None if self.real is None else Rows.read(self.real, schema, "real table")
         body = [("guarantee", "Promise", sections.guarantee(self.release))]
@@ -47,7 +46,8 @@ class Report:
             body.append(("utility", "Useful?", scores.utility(self.evaluation.utility)))
         if self.images is not None:
             body.append(("images", "Images", sections.images(self.images)))
-        if synthetic is not None:
+        if synthetic is not None and self.synthetic is not None:
+            body.append(("rows", "Rows", rows_section.rows(self.release, self.synthetic, self.evaluation)))
             body.append(("columns", "Columns", sections.columns(self.release, synthetic, real)))
             body.append(("dependence", "Dependence", sections.dependence(synthetic, self.evaluation)))
         if self.evaluation is not None:
@@ -112,7 +112,7 @@ def _page(report: Report, body: list[tuple[str, str, str]]) -> str:
 
 def _facts(report: Report) -> list[Fact]:
     release, plan = report.release, report.release.plan
-    odds = attacker_odds(plan.epsilon, plan.delta, plan.mu, plan.choices)
+    odds = plan.odds
     rows = f"{release.rows:,}" if release.rows is not None else f"≈ {release.rows_estimate:,.0f}"
     unit = "row" if plan.unit.person is None else "person"
     facts: list[Fact] = [

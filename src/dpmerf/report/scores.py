@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dpmerf.evaluate.results import WARNING, Evaluation, Fidelity, NearestRecord, Utility
 from dpmerf.evaluate.text import METRIC_NAMES
-from dpmerf.report import pictures
+from dpmerf.report import charts
 from dpmerf.report.markup import figure, grid, lead, section, table, text
 from dpmerf.report.words import percent
 
@@ -13,7 +13,7 @@ SHOWN = {"binary": ("roc_auc", "roc_auc_hard"), "multiclass": ("f1_weighted", "a
 
 def utility(u: Utility) -> str:
     """Bars between floor and ceiling, and the means of all metrics."""
-    drawn = [figure(pictures.utility_bars(u, metric), METRIC_NAMES[metric], covered=False) for metric in SHOWN[u.task]]
+    drawn = [figure(charts.utility_bars(u, metric), METRIC_NAMES[metric], covered=False) for metric in SHOWN[u.task]]
     rows = []
     for metric in u.mean.synthetic:
         ratio = u.mean.ratio[metric]

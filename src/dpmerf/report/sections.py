@@ -8,14 +8,14 @@ from typing import final
 
 import numpy as np
 
-from dpmerf.budget import attacker_odds
+from dpmerf.accounting.gaussian import at_most
 from dpmerf.evaluate import diagnostics
 from dpmerf.evaluate.association import association_matrix
 from dpmerf.evaluate.results import Evaluation
 from dpmerf.evaluate.views import Rows
 from dpmerf.generators.base import History
-from dpmerf.release import TRUSTED_NOISE, Release
-from dpmerf.report import pictures
+from dpmerf.release.release import TRUSTED_NOISE, Release
+from dpmerf.report import charts
 from dpmerf.report.distributions import BINS, distribution
 from dpmerf.report.markup import figure, grid, key, lead, section, table, text
 from dpmerf.report.words import percent, small
@@ -38,7 +38,7 @@ class ImageSection:
 def guarantee(release: Release) -> str:
     """The card in plain words, the attacker's odds and the budget."""
     plan = release.plan
-    odds = attacker_odds(plan.epsilon, plan.delta, plan.mu, plan.choices)
+    odds = plan.odds
     unit = plan.unit
     who = "row" if unit.person is None else "person"
     public = "the number of rows, which is treated as public" if unit.rows_public else "nothing about their number"
@@ -51,8 +51,8 @@ def guarantee(release: Release) -> str:
 <p class="big">Whether or not one given {who} was in the data, almost the same release would have come out. Someone who
 knows every other row, this software and its settings, and who guesses whether that {who}'s data was used, is right at
 most <strong>{percent(odds.accuracy)}</strong> of the time. A coin is right {percent(0.5, 0)}.</p>
-<p>Starting from even odds, their belief cannot pass <strong>{percent(odds.posterior, 0)}</strong>, except with a
-probability of about {small(plan.delta)} (δ).</p>
+<p>Starting from even odds, their belief cannot pass <strong>{percent(odds.posterior)}</strong>, except with a
+probability of at most {at_most(odds.passed)}.</p>
 <p>{text(unit.describe())}</p></div>"""
     limits = f"""<div class="card"><h3>What is <em>not</em> protected</h3><ul>
 <li>Facts about the group: if smokers fall ill more often, the release says so, also of smokers outside it.</li>
@@ -74,8 +74,8 @@ probability of about {small(plan.delta)} (δ).</p>
         grid(
             "columns",
             [
-                figure(pictures.odds(odds.accuracy, plan.epsilon), "Attacker's best odds"),
-                figure(pictures.budget([(p.stage, p.share) for p in plan.prices]), "Budget shares"),
+                figure(charts.odds(odds.accuracy, plan.epsilon), "Attacker's best odds"),
+                figure(charts.budget([(p.stage, p.share) for p in plan.prices]), "Budget shares"),
             ],
         ),
         table(
@@ -92,11 +92,11 @@ def fit(release: Release, history: History | None) -> str:
     words = "Everything here follows from the release: no real row is read and nothing is spent."
     if history is not None and history.loss:
         shown = diagnostics.fit(history)
-        parts.append(figure(pictures.training(shown), "Training curve", shown.verdict))
+        parts.append(figure(charts.training(shown), "Training curve", shown.verdict))
     blocks = diagnostics.signals(release)
     parts.append(
         figure(
-            pictures.signal(blocks),
+            charts.signal(blocks),
             "Signal to noise",
             f"{len(blocks)} measured blocks"
             + (", the 12 strongest and 12 weakest shown." if len(blocks) > 24 else ".")
@@ -158,17 +158,17 @@ def dependence(synthetic: Rows, evaluation: Evaluation | None) -> str:
     )
     if evaluation is None:
         matrix = association_matrix(synthetic)
-        picture = pictures.heat_map("Dependence in the synthetic rows", synthetic.names, matrix, width=440)
+        picture = charts.heat_map("Dependence in the synthetic rows", synthetic.names, matrix, width=440)
         strongest = table(("column", "with", "association"), picture.numbers[1:13], "Strongest pairs")
         shown = figure(replace(picture, numbers=()), "Synthetic")
         return section("dependence", "Dependence", lead(words), grid("columns", [shown, strongest]))
     a = evaluation.fidelity.association
     ours, theirs = np.array(a.synthetic), np.array(a.real)
     drawn = [
-        figure(pictures.heat_map("Dependence in the real rows", a.columns, theirs), "Real", covered=False),
-        figure(pictures.heat_map("Dependence in the synthetic rows", a.columns, ours), "Synthetic"),
+        figure(charts.heat_map("Dependence in the real rows", a.columns, theirs), "Real", covered=False),
+        figure(charts.heat_map("Dependence in the synthetic rows", a.columns, ours), "Synthetic"),
         figure(
-            pictures.heat_map("Dependence, difference", a.columns, np.abs(ours - theirs), difference=True),
+            charts.heat_map("Dependence, difference", a.columns, np.abs(ours - theirs), difference=True),
             "Difference",
             f"Mean {a.mean_difference:.3f}, largest {a.largest_difference:.3f}.",
             covered=False,
@@ -186,7 +186,7 @@ def images(shown: ImageSection) -> str:
     )
     parts = [sheet]
     if shown.classes:
-        balance = pictures.class_balance(shown.classes, shown.synthetic_shares, shown.released_shares)
+        balance = charts.class_balance(shown.classes, shown.synthetic_shares, shown.released_shares)
         parts.append(figure(balance, "Class balance"))
     return section("images", "Images", lead("Drawn from the model: no real picture is shown."), grid("columns", parts))
 

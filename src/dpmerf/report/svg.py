@@ -32,6 +32,7 @@ VARIABLES = {
 }
 SETTINGS: dict[Any, Any] = {
     "svg.fonttype": "none",
+    "text.parse_math": False,  # a dollar sign in a name is a dollar sign
     "font.size": 12,
     "text.color": INK,
     "axes.edgecolor": GRID,

@@ -1,0 +1,136 @@
+"""Forms: what was typed into the page as facts of a schema, and back. Nothing here has seen a row."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from typing import Any
+
+import pyarrow as pa
+
+from dpmerf.schema import GAP
+from dpmerf.schema.facts import NEEDED, Facts, TableFacts
+
+KINDS = ("category", "number", "integer", "date", "timestamp", "flag", "id")
+WORDS = {
+    "category": "category – one of a list",
+    "number": "number – with decimals",
+    "integer": "integer – whole number",
+    "date": "date – a day",
+    "timestamp": "timestamp – a moment",
+    "flag": "flag – true or false",
+    "id": "id – a key, never learned",
+}
+INPUTS: dict[str, tuple[str, ...]] = {  # what the page asks for, by kind
+    "category": ("values", "other"),
+    "number": ("min", "max", "decimals", "log"),
+    "integer": ("min", "max", "step", "log"),
+    "date": ("first", "last", "step"),
+    "timestamp": ("first", "last", "step"),
+    "flag": (),
+    "id": (),
+}
+_NUMBERS = ("min", "max", "step", "decimals")
+_MOMENTS = ("first", "last")
+Typed = dict[str, str]  # the boxes of one column, as typed
+
+
+def facts(typed: Typed, stored: pa.DataType | None = None) -> Facts:
+    """The boxes of one column as facts; an empty box that is needed is a gap.
+
+    >>> facts({"kind": "integer", "min": "0", "max": "", "nullable": "on"}).written()
+    {'kind': 'integer', 'min': 0, 'max': '?', 'nullable': True}
+    """
+    kind = typed.get("kind", "")
+    if kind not in KINDS:
+        return Facts(None)
+    known: dict[str, Any] = {}
+    for key in INPUTS[kind]:
+        text = typed.get(key, "").strip()
+        if text and key == "log":
+            known[key] = True
+        elif text:
+            known[key] = _value(key, text, stored)
+    if typed.get("nullable") and kind != "id":
+        known["nullable"] = True
+    if typed.get("dtype"):
+        known["dtype"] = typed["dtype"]
+    return Facts(kind, known)
+
+
+def typed(found: Facts) -> Typed:
+    """Facts as the boxes show them."""
+    boxes: Typed = {"kind": found.kind or ""}
+    for key, value in found.written().items():
+        if key == "kind" or value in (GAP, [GAP]):
+            continue
+        if isinstance(value, bool):
+            boxes[key] = "on" if value else ""
+        elif isinstance(value, list | tuple):
+            boxes[key] = "\n".join(map(str, value))
+        elif isinstance(value, dt.datetime):
+            boxes[key] = value.isoformat(timespec="seconds")
+        else:
+            boxes[key] = str(value)
+    return boxes
+
+
+def table(boxes: dict[str, Typed], stored: dict[str, pa.DataType | None], label: str, rules: str = "") -> TableFacts:
+    """All columns that are kept, in the order of the table, and the relations between them."""
+    kept = {name: facts(one, stored.get(name)) for name, one in boxes.items() if one.get("kind") != "leave out"}
+    return TableFacts(kept, label or None, relations=relations(rules))
+
+
+def relations(text: str) -> tuple[dict[str, Any], ...]:
+    """One relation a line: a rule as it is, or `learn QUANTITY from LOW to HIGH`.
+
+    >>> relations("a <= b\\nlearn left - came from 2h to 91d")
+    ({'rule': 'a <= b'}, {'learn': 'left - came', 'min': '2h', 'max': '91d'})
+    """
+    found: list[dict[str, Any]] = []
+    for line in filter(None, map(str.strip, text.splitlines())):
+        learned = re.fullmatch(r"learn\s+(.+?)\s+from\s+(\S+)\s+to\s+(\S+)", line)
+        if learned:
+            quantity, low, high = learned.groups()
+            found.append({"learn": quantity, "min": _bound(low), "max": _bound(high)})
+        else:
+            found.append({"rule": line})
+    return tuple(found)
+
+
+def _bound(text: str) -> float | str:
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def missing(boxes: Typed) -> tuple[str, ...]:
+    """The needed boxes that are empty."""
+    return tuple(key for key in NEEDED.get(boxes.get("kind", ""), ()) if not boxes.get(key, "").strip())
+
+
+def _value(key: str, text: str, stored: pa.DataType | None) -> Any:
+    """A box as a value of the schema; what cannot be read stays text, and the check says what is wrong with it."""
+    if key in _NUMBERS:
+        plain = text.replace(" ", "").replace("\u202f", "")
+        if re.fullmatch(r"[+-]?\d{1,30}", plain):
+            return int(plain)
+        try:
+            return float(plain)
+        except ValueError:
+            return text
+    if key in _MOMENTS:
+        try:
+            moment = dt.datetime.fromisoformat(text)
+        except ValueError:
+            return text
+        return moment if len(text) > 10 else moment.date()
+    if key in ("values", "other"):
+        listed = [line.strip() for line in text.splitlines() if line.strip()]
+        whole = stored is not None and pa.types.is_integer(stored)
+        if whole and all(re.fullmatch(r"-?\d{1,18}", v) for v in listed):
+            numbers = [int(v) for v in listed]
+            return numbers if key == "values" else numbers[0]
+        return listed if key == "values" else listed[0]
+    return text

@@ -1,0 +1,74 @@
+"""dpmerf answer: a question of a release, in words or SQL, with error bars."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from dpmerf.cli.options import Json, Quiet
+from dpmerf.cli.plain_text import PlainConsole
+from dpmerf.inference import sql, words
+from dpmerf.inference.answers import Answer
+from dpmerf.inference.ask import respond
+from dpmerf.inference.evidence import evidence
+from dpmerf.release import Release
+
+
+def answer(
+    release: Annotated[Path, typer.Argument(help="Release folder (or a model's: it holds its release).")],
+    questions: Annotated[
+        list[str],
+        typer.Argument(
+            help="WHAT of COLUMN by COLUMN, … where COLUMN = VALUE and …, or SELECT … . WHAT is count, share, mean, "
+            "sum, variance, median, quantile Q or crosstab."
+        ),
+    ],
+    population: Annotated[
+        bool, typer.Option("--population", help="About the population the rows were drawn from, not this table alone.")
+    ] = False,
+    confidence: Annotated[float, typer.Option(help="Of the intervals: 0.9, 0.95 or 0.99.")] = 0.95,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Answer questions from the released tables, with error bars. No rows, no cost."""
+    known = evidence(Release.load(release))
+    schema = known.codec.schema
+    asked = []
+    for text in questions:
+        select = text.lstrip().lower().startswith("select")
+        asked += sql.parse(schema, text) if select else [words.parse(schema, text)]
+    found = [respond(known, q, population=population, confidence=confidence) for q in asked]
+    if as_json:
+        print(json.dumps([a.to_json() for a in found], ensure_ascii=False, default=str))
+    elif not quiet:
+        for one in found:
+            _print(one)
+
+
+def _print(found: Answer) -> None:
+    keys = list(found.lines[0].group) if found.lines else []
+    level = f"{found.confidence:.0%}"
+    table = Table(*keys, "estimate", f"{level} interval", "± privacy", "± inside cells", "± sampling", title=None)
+    for line in found.lines:
+        group = [str(line.group[k]) for k in keys]
+        if line.estimate is None or line.low is None or line.high is None:
+            table.add_row(*group, "–", line.note)
+            continue
+        numbers = [_short(v) for v in (line.privacy_error, line.inside_error)]
+        sampling = "" if line.sampling_error is None else _short(line.sampling_error)
+        table.add_row(*group, _short(line.estimate), f"{_short(line.low)} … {_short(line.high)}", *numbers, sampling)
+    print(f"{found.question} (about {found.about})")
+    PlainConsole().print(table)
+    tables = "; ".join(found.tables[:4]) + (f" and {len(found.tables) - 4} more" if len(found.tables) > 4 else "")
+    more = f", sharpened by margins of {found.margins} others" if found.margins else ""
+    print(f"Rests on {found.rests_on}: {tables}{more}.")
+    for note in found.notes:
+        print(f"Note: {note}.")
+
+
+def _short(number: float) -> str:
+    return f"{number:,.0f}" if abs(number) >= 1e4 else f"{number:,.4g}"

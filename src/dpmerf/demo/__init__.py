@@ -1,0 +1,1 @@
+"""The simulated hospital table that ships with the program."""

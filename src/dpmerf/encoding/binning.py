@@ -1,0 +1,324 @@
+"""Grid: every learned column as cells. Fine cells follow from the schema; bins group fine cells.
+
+`Fine` is public. A `Binning` is public too (`Binning.equal`) or post-processing of noisy fine histograms
+(`Binning.cut`); either way no row is needed to make one. Null is a cell of its own, the last.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import partial
+from typing import Any, final
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from dpmerf.encoding.atoms import inside, refined, split_levels, subsets
+from dpmerf.encoding.codec import Axis, Batch, Codec, Variable, null_name
+from dpmerf.encoding.cuts import cut_categories, cut_numbers, cut_parts, support
+from dpmerf.schema import Numeric
+
+CONTINUOUS = 2**24  # levels of a column that has no step of its own
+LEAST_PART = 2.0  # times the noise of its count: the least mass of a part
+MOST_TILT = 8.0  # of a bin
+
+
+@final
+class Fine:
+    """The fine cells of one numeric column: cell i holds the levels edges[i] … edges[i + 1] − 1.
+
+    Every level has its own cell if there are at most `most`. Otherwise half of the cells have equal widths, half are
+    geometric around zero (or the lower bound), and the bounds and zero stand alone, so that skewed columns and heavy
+    single values keep their shape whatever the scale.
+
+    >>> Fine(Axis(0.0, 3.0, 1.0), most=8).size
+    4
+    """
+
+    def __init__(self, axis: Axis, most: int, splits: Callable[[float], tuple[int, ...]] = lambda step: ()) -> None:
+        self.axis = axis
+        self.step = axis.step if axis.step is not None else (axis.high - axis.low) / CONTINUOUS
+        top = round((axis.high - axis.low) / self.step)
+        self.edges = np.arange(top + 2) if top + 1 <= most else _edges(axis, self.step, top, most)
+        if cuts := [k for k in splits(self.step) if 0 < k <= top]:  # where rules of the schema cut the column
+            self.edges = np.unique(np.concatenate([self.edges, cuts]))
+
+    @property
+    def size(self) -> int:
+        return len(self.edges) - 1
+
+    @property
+    def widths(self) -> np.ndarray:
+        """How many levels each cell holds."""
+        return np.diff(self.edges)
+
+    def parts(self, most: int) -> np.ndarray:
+        """Into how many parts each cell is divided: at most so many, and no more than it has levels."""
+        return np.minimum(self.widths, most)
+
+    def index(self, units: Tensor, most: int = 1) -> Tensor:
+        """(n,) numbers in [0, 1] -> (n,) cells; with `most`, which of the parts of all cells."""
+        level = np.rint((self.axis.value(units.numpy()) - self.axis.low) / self.step)
+        cell = np.clip(np.searchsorted(self.edges, level, side="right") - 1, 0, self.size - 1)
+        if most == 1:
+            return torch.from_numpy(cell)
+        parts = self.parts(most)
+        part = (level.astype(np.int64) - self.edges[cell]) * parts[cell] // self.widths[cell]
+        return torch.from_numpy((parts.cumsum() - parts)[cell] + np.clip(part, 0, parts[cell] - 1))
+
+    def lived(self, counts: Tensor, sigma: float, rows: float) -> slice:
+        """The cells in which rows live, by noisy counts of all cells; those after the last, of null, are no place."""
+        present = rows - float(counts[self.size :].sum())
+        return support(counts[: self.size].numpy(), self.widths, sigma, present)
+
+    def place(self, cells: Tensor, within: Tensor) -> Tensor:
+        """(n,) cells, and how far into them from 0 to 1 -> (n,) numbers in [0, 1]."""
+        edges = torch.from_numpy(self.edges)
+        low, high = edges[cells], edges[cells + 1]
+        level = low + torch.minimum(((high - low) * within.double()).floor().long(), high - low - 1)
+        return torch.from_numpy(self.axis.unit(self.axis.low + level.numpy() * self.step))
+
+
+def _edges(axis: Axis, step: float, top: int, most: int) -> np.ndarray:
+    anchor = round((min(max(0.0, axis.low), axis.high) - axis.low) / step)
+    sides = (anchor > 0) + (anchor < top)
+    per_side = max(2, most // (2 * sides))
+    ratio = 2.0 ** -max(0.5, 10 / per_side)  # at least three decades
+    reach = np.rint(top * ratio ** np.arange(per_side)).astype(np.int64)
+    equal = np.rint(np.linspace(0, top + 1, most // 2 + 1)).astype(np.int64)
+    alone = [0, 1, top, top + 1, anchor, anchor + 1]
+    edges = np.concatenate([equal, anchor + reach, anchor + 1 - reach, alone])
+    return np.unique(edges[(edges >= 0) & (edges <= top + 1)])
+
+
+@final
+class FineGrid:
+    """The fine cells of every learned column."""
+
+    def __init__(self, codec: Codec, most: int) -> None:
+        self.codec = codec
+        self.most = most
+        self.numeric = {name: Fine(axis, most, partial(split_levels, codec, name)) for name, axis in codec.axes.items()}
+
+    @property
+    def variables(self) -> dict[str, Variable]:
+        """Column -> its fine cells as a variable, null the last of them."""
+        sizes = {v.name: v.size for v in self.codec.variables}
+        found = {}
+        for name, column in self.codec.schema.learned.items():
+            size = self.numeric[name].size + column.nullable if isinstance(column, Numeric) else sizes[name]
+            found[name] = Variable(f"{name}#fine", size)
+        return found
+
+    def marks(self, name: str) -> list[np.ndarray]:
+        """(cells,) each: which fine cells lie in the subsets that the schema's rules speak of."""
+        fine, size = self.numeric.get(name), self.variables[name].size
+        if fine is not None:
+            return [inside(s, fine.edges[:-1], size, fine.axis, fine.step) for s in subsets(self.codec, name)]
+        starts = np.arange(size - self.codec.schema.columns[name].nullable)
+        return [inside(s, starts, size) for s in subsets(self.codec, name)]
+
+    def encode(self, batch: Batch, most: int = 1) -> dict[str, Tensor]:
+        """Column -> (n,) fine cells; of numbers, which of the (at most so many) parts of all cells; null comes last."""
+        codes = {}
+        for name, column in self.codec.schema.learned.items():
+            if not isinstance(column, Numeric):
+                codes[name] = batch.codes[name]
+                continue
+            fine = self.numeric[name]
+            code = fine.index(batch.numbers[:, self.codec.numeric.index(name)], most)
+            null = int(fine.parts(most).sum())
+            codes[name] = torch.where(batch.codes[null_name(name)] == 1, null, code) if column.nullable else code
+        return codes
+
+    def decode(self, codes: dict[str, Tensor], within: dict[str, Tensor] | torch.Generator) -> Batch:
+        """Column -> (n,) fine cells, back to a batch for the codec; with how far into them, or anywhere at random."""
+        n = len(next(iter(codes.values())))
+        numbers = torch.full((n, len(self.numeric)), 0.5, dtype=torch.float64)
+        out = {}
+        for name, column in self.codec.schema.learned.items():
+            if not isinstance(column, Numeric):
+                out[name] = codes[name]
+                continue
+            fine = self.numeric[name]
+            absent = codes[name] >= fine.size
+            if isinstance(within, torch.Generator):
+                inside = torch.rand(n, generator=within, dtype=torch.float64)
+            else:
+                inside = within[name]
+            drawn = fine.place(codes[name].clamp(max=fine.size - 1), inside)
+            numbers[:, self.codec.numeric.index(name)] = torch.where(absent, 0.5, drawn)
+            if column.nullable:
+                out[null_name(name)] = absent.long()
+        return self.codec.with_label(Batch(numbers, out))
+
+
+@final
+class Binning:
+    """The discrete view of a whole row: each learned column's fine cells in bins, and bins in parts.
+
+    Pairs of columns are counted in bins; a column alone can afford parts.
+    """
+
+    def __init__(self, grid: FineGrid, bin_of: dict[str, Tensor], part_of: dict[str, Tensor]) -> None:
+        self.grid = grid
+        self.bin_of = bin_of  # column -> (fine cells,) int64
+        self.part_of = part_of  # the same; cells of a part lie in one bin
+
+    @property
+    def variables(self) -> dict[str, Variable]:
+        """Column -> its bins as a variable."""
+        return {name: Variable(f"{name}#bin", int(bin_of.max()) + 1) for name, bin_of in self.bin_of.items()}
+
+    @property
+    def parts(self) -> dict[str, Variable]:
+        """Column -> its parts as a variable."""
+        return {name: Variable(f"{name}#part", int(part_of.max()) + 1) for name, part_of in self.part_of.items()}
+
+    def bin_of_part(self, name: str) -> Tensor:
+        """(parts,) int64."""
+        return torch.zeros(self.parts[name].size, dtype=torch.int64).scatter(0, self.part_of[name], self.bin_of[name])
+
+    def encode(self, batch: Batch) -> dict[str, Tensor]:
+        """Column -> (n,) bins."""
+        return {name: self.bin_of[name][cells] for name, cells in self.grid.encode(batch).items()}
+
+    def codes(self, batch: Batch) -> dict[str, Tensor]:
+        """Variable -> (n,) codes, of bins and parts."""
+        cells = self.grid.encode(batch)
+        bins = {v.name: self.bin_of[name][cells[name]] for name, v in self.variables.items()}
+        return bins | {v.name: self.part_of[name][cells[name]] for name, v in self.parts.items()}
+
+    def decode(
+        self,
+        codes: dict[str, Tensor],
+        shares: dict[str, Tensor],
+        classes: Tensor,
+        tilts: dict[str, Tensor],
+        rng: torch.Generator,
+    ) -> Batch:
+        """Column -> (n,) bins, back to a batch; `shares` (C, cells) weigh the fine cells inside their bins by class.
+
+        `tilts` (n,) say by how much the log-density of a row's number grows from one end of its bin to the other.
+        """
+        fine = {name: torch.zeros_like(code) for name, code in codes.items()}
+        for c in classes.unique().tolist():
+            rows = torch.nonzero(classes == c).flatten()
+            for name, code in codes.items():
+                place = _tilted(tilts[name][rows] if name in tilts else torch.zeros(len(rows)), rng)
+                fine[name][rows] = _draw_inside(self.bin_of[name], shares[name][c], code[rows], place, rng)
+        return self.grid.decode(fine, rng)
+
+    def to_json(self) -> dict[str, Any]:
+        found = {"bins": self.bin_of, "parts": self.part_of}
+        return {what: {name: cells.tolist() for name, cells in of.items()} for what, of in found.items()}
+
+    @staticmethod
+    def from_json(grid: FineGrid, data: dict[str, Any]) -> Binning:
+        bin_of, part_of = (
+            {name: torch.tensor(cells) for name, cells in data[what].items()} for what in ("bins", "parts")
+        )
+        return Binning(grid, bin_of, part_of)
+
+    @staticmethod
+    def equal(grid: FineGrid, bins: int, parts: int = 1) -> Binning:
+        """Public bins: equal groups of fine cells; categories as they are."""
+        return _without_mixed_cells(Binning(grid, _equal(grid, bins), _equal(grid, bins * parts)))
+
+    @staticmethod
+    def cut(
+        grid: FineGrid,
+        counts: dict[str, Tensor],
+        sigma: float,
+        rows: float,
+        bins: int,
+        whole: frozenset[str],
+        parts: int = 1,
+        part_sigma: float = math.inf,
+    ) -> Binning:
+        """Bins from noisy fine histograms (noise of standard deviation sigma per cell): post-processing, no rows.
+
+        Columns in `whole`, and those without a histogram, keep every cell. A bin of numbers is cut into at most `parts`
+        parts of about equal mass, each of them LEAST_PART times the noise that its count will have.
+        """
+        bin_of: dict[str, Tensor] = {}
+        part_of: dict[str, Tensor] = {}
+        for name, variable in grid.variables.items():
+            if name in whole or name not in counts:
+                bin_of[name] = part_of[name] = torch.arange(variable.size)
+                continue
+            mass = to_simplex(counts[name].double(), rows).numpy()
+            if name in grid.numeric:
+                nullable = grid.codec.schema.columns[name].nullable
+                fine = grid.numeric[name]
+                lived = fine.lived(counts[name], sigma, rows)
+                mass[: lived.start] = mass[lived.stop : fine.size] = 0.0
+                cut = cut_numbers(mass, fine.widths, nullable, sigma, rows, bins)
+            else:
+                cut = cut_categories(mass, sigma)
+            bin_of[name] = part_of[name] = torch.from_numpy(cut).long()
+            if name in grid.numeric:
+                part_of[name] = torch.from_numpy(cut_parts(cut, mass, parts, LEAST_PART * part_sigma)).long()
+        return _without_mixed_cells(Binning(grid, bin_of, part_of))
+
+
+def _without_mixed_cells(binning: Binning) -> Binning:
+    """No bin reaches across a cut of the schema's rules: what they forbid are whole cells of tables."""
+    bin_of, part_of = dict(binning.bin_of), dict(binning.part_of)
+    for name in bin_of:
+        marks = binning.grid.marks(name)
+        bin_of[name], part_of[name] = refined(bin_of[name], marks), refined(part_of[name], marks)
+    return Binning(binning.grid, bin_of, part_of)
+
+
+def _equal(grid: FineGrid, bins: int) -> dict[str, Tensor]:
+    bin_of = {}
+    for name, variable in grid.variables.items():
+        bin_of[name] = torch.arange(variable.size)
+        if name in grid.numeric:
+            size = grid.numeric[name].size
+            cut_by_rules = len(split_levels(grid.codec, name, grid.numeric[name].step))
+            most = min(bins + cut_by_rules, size)  # no fewer than bins cut by mass can be, which are divided, too
+            bin_of[name] = torch.where(bin_of[name] < size, bin_of[name] * most // size, most)
+    return bin_of
+
+
+def _tilted(tilt: Tensor, rng: torch.Generator) -> Tensor:
+    """(n,) places from 0 to 1, with a density that grows by e^tilt from one end to the other."""
+    place, t = torch.rand(len(tilt), generator=rng, dtype=torch.float64), tilt.double().clamp(-MOST_TILT, MOST_TILT)
+    return torch.where(t.abs() > 1e-6, torch.log1p(place * torch.expm1(t)) / t, place)
+
+
+def _draw_inside(bin_of: Tensor, shares: Tensor, bins: Tensor, place: Tensor, rng: torch.Generator) -> Tensor:
+    """(n,) bins -> (n,) fine cells: rows of a bin share its cells out in the order of their places.
+
+    So the shares are met as evenly as n allows, whatever the places.
+    """
+    cells = torch.zeros_like(bins)
+    for b in range(int(bin_of.max()) + 1):
+        rows = torch.nonzero(bins == b).flatten()
+        if len(rows) == 0:
+            continue
+        members = torch.nonzero(bin_of == b).flatten()
+        weight = shares[members].double().clamp_min(0)
+        weight = weight / weight.sum() if weight.sum() > 0 else torch.full_like(weight, 1 / len(members))
+        order = place[rows].argsort().argsort()
+        ladder = (order + torch.rand(len(rows), generator=rng)) / len(rows)
+        cells[rows] = members[torch.searchsorted(weight.cumsum(0), ladder.double()).clamp(max=len(members) - 1)]
+    return cells
+
+
+def to_simplex(v: Tensor, total: float | Tensor = 1.0) -> Tensor:
+    """Euclidean projection of each row on {p ≥ 0, Σp = total}.
+
+    >>> to_simplex(torch.tensor([0.9, 0.6, -0.5])).tolist()
+    [0.6499999761581421, 0.3500000238418579, 0.0]
+    """
+    totals = torch.as_tensor(total, dtype=v.dtype).clamp_min(1e-9)
+    ordered, _ = torch.sort(v, dim=-1, descending=True)
+    excess = ordered.cumsum(-1) - totals[..., None]
+    k = torch.arange(1, v.shape[-1] + 1, dtype=v.dtype)
+    last = ((ordered - excess / k) > 0).sum(-1, keepdim=True).clamp_min(1) - 1
+    return (v - torch.gather(excess, -1, last) / (last + 1)).clamp_min(0)

@@ -1,0 +1,83 @@
+"""Writing: numbers and codes as Arrow columns with the declared types."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pyarrow as pa
+
+from dpmerf.errors import SchemaError
+from dpmerf.schema import AnyColumn, Category, Date, Flag, Id, Image, Integer, Number, Numeric, Timestamp
+from dpmerf.schema.patterns import Pattern
+
+
+def arrow_type(name: str, column: AnyColumn) -> pa.DataType:
+    """The output type of a column: the declared dtype, or the natural one of its kind."""
+    if not column.dtype:
+        return _natural(column)
+    try:
+        if zoned := re.fullmatch(r"timestamp\[(s|ms|us|ns), tz=(.+)\]", column.dtype):
+            return pa.timestamp(zoned[1], tz=zoned[2])
+        if column.dtype.startswith("dictionary"):
+            return pa.dictionary(pa.int32(), _natural(column))
+        if decimal := re.fullmatch(r"decimal128\((\d+), (\d+)\)", column.dtype):
+            return pa.decimal128(int(decimal[1]), int(decimal[2]))
+        return pa.type_for_alias(column.dtype.replace("date32[day]", "date32").replace("date64[ms]", "date64"))
+    except (ValueError, pa.ArrowException):
+        raise SchemaError(
+            f"column '{name}': `dtype` is '{column.dtype}', which is no Arrow type. Write for example int32, "
+            "or leave it out"
+        ) from None
+
+
+def _natural(column: AnyColumn) -> pa.DataType:
+    match column:
+        case Category():
+            return {str: pa.string(), int: pa.int64(), float: pa.float64()}[type(column.values[0])]
+        case Flag():
+            return pa.bool_()
+        case Image():
+            return pa.binary(column.pixels)
+        case Number():
+            return pa.float64()
+        case Date():
+            return pa.date32()
+        case Timestamp():
+            return pa.timestamp("us")
+        case Id():
+            return pa.string() if column.pattern else pa.int64()
+        case Integer():
+            return pa.int64()
+
+
+def restored(array: pa.Array, kind: pa.DataType) -> pa.Array:
+    """The same values in the declared type."""
+    if pa.types.is_dictionary(kind):
+        return array.cast(kind.value_type).dictionary_encode().cast(kind)
+    if pa.types.is_decimal(kind):
+        return array.cast(pa.string()).cast(kind)
+    return array.cast(kind, safe=False)
+
+
+def id_array(column: Id, first: int, n: int) -> pa.Array:
+    """Ids number `first` and following; a pattern's count from 0 only once all others are used."""
+    if not column.pattern:
+        return pa.array(np.arange(first, first + n), pa.int64())
+    return pa.array(Pattern.parse(column.pattern).ids(first, n), pa.string())
+
+
+def number_array(column: Numeric, values: np.ndarray) -> pa.Array:
+    """Numbers in the column's own unit; NaN is null where the column has one."""
+    absent = np.isnan(values) if column.nullable else None
+    if absent is not None:
+        values = np.where(absent, 0.0, values)
+    match column:
+        case Number():
+            return pa.array(values, pa.float64(), mask=absent)
+        case Integer():
+            return pa.array(values.astype(np.int64), pa.int64(), mask=absent)
+        case Date():
+            return pa.array(values.astype(np.int32), pa.int32(), mask=absent).cast(pa.date32())
+        case Timestamp():
+            return pa.array(values.astype(np.int64), pa.int64(), mask=absent).cast(pa.timestamp("s"))

@@ -1,0 +1,1 @@
+"""The elliptic model of very wide tables."""

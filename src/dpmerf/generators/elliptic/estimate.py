@@ -1,0 +1,213 @@
+"""Elliptic fit: what a release of directions says of each class: its mean, its covariance, its lengths. In closed form.
+
+Everything is shrunk by as much as noise of known size inflates it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import final
+
+import torch
+from torch import Tensor
+
+from dpmerf.encoding.normal_scores import LENGTHS, Scores
+from dpmerf.errors import ArtefactError, TrainError
+from dpmerf.features.moments import Moments
+from dpmerf.generators.maxent.consistent import positive_parts
+from dpmerf.generators.shrinkage import (
+    along,
+    as_long,
+    of_directions,
+    positive_definite,
+    smooth_spikes,
+    spikes,
+    stationary,
+    toward_zero,
+)
+from dpmerf.plan.queries import Directions
+from dpmerf.release import Measurement, Release
+
+QUANTILES = 257  # of each column's scores as they are drawn
+LEAST_OWN = 0.1  # of a column's variance: what the factors cannot take from it
+LONGEST = 2.2  # length ÷ √columns where the last bin ends
+
+
+@final
+@dataclass(frozen=True)
+class Fitted:
+    """The parameters, per class."""
+
+    shares: Tensor  # (C,) class frequencies
+    means: Tensor  # (C, q) of scores
+    factors: Tensor  # (C, groups, factors)
+    own: Tensor  # (C, q) standard deviations
+    lengths: Tensor  # (C, bins) frequencies
+    quantiles: Tensor  # (q, QUANTILES) of all classes together
+
+
+@final
+@dataclass(frozen=True)
+class Measured:
+    """What the release holds, per class, and the standard deviations of its noise."""
+
+    sums: Tensor  # (C, q) of directions
+    sum_noise: float
+    products: Tensor  # (C, groups, groups) of groups' products, summed
+    product_noise: float  # on the diagonal; √2 less beside it
+    lengths: Tensor  # (C, bins) counts
+    length_noise: float
+    counts: list[Measurement]  # of the classes, with a label
+
+
+def estimate(release: Release) -> tuple[Fitted, float]:
+    """Everything but the quantiles, and the misfit of the products in units of their noise."""
+    moments = recipe_of(release).moments(release.codec)
+    known = _measured(release)
+    C, q, K = classes_of(release), moments.columns, moments.groups
+    lengths_noise = torch.full((len(LENGTHS) + 1,), known.length_noise**2, dtype=torch.float64)
+    sizes = _class_sizes(release, known)
+    rows, part = float(sizes.sum()), sizes / sizes.sum()
+    sums = known.sums * math.sqrt(q)  # of vectors of length √q: scores have variance 1
+    overall = sums.sum(0) / rows
+    centre = moments.parts(overall[None])[0]
+    seconds = known.products * q
+    tau = known.product_noise * q / math.sqrt(2)  # of a sum off the diagonal
+
+    # all rows: what depends on distance alone, and the few axes that stand out of the noise beside it
+    total = seconds.sum(0) / rows - torch.outer(centre, centre)
+    smooth = stationary(total, tau * math.sqrt(C) / rows)
+    visible = smooth_spikes(total - smooth, tau * math.sqrt(C) / rows)
+    variances, axes = positive_definite(smooth + visible, LEAST_OWN)
+    whole = (axes * variances) @ axes.T
+    misfit = float((total - whole).square().sum()) / (K * (K + 1) * C * (tau / rows) ** 2)
+    leading = axes[:, K - max(1, int((torch.linalg.eigvalsh(visible) > 1e-9).sum())) :]
+
+    # classes: how far their means lie apart, and how their covariances differ
+    noise = known.sum_noise * math.sqrt(q)
+    means = torch.zeros_like(sums)
+    for c in range(C if C > 1 else 0):
+        found = sums[c] / sizes[c] - overall
+        kept = _mean(moments, found, variances, axes, float(noise / sizes[c] * (1 - part[c]).sqrt()))
+        means[c] = as_long(kept, found, float(noise * ((1 / sizes[c] - 1 / rows) ** 2 + (C - 1) / rows**2).sqrt()))
+    middles = moments.parts(means)  # (C, K)
+    between = torch.einsum("c,cq->q", part, means.square())
+    inside = whole - torch.einsum("c,ck,cl->kl", part, middles, middles)
+    middle = _overall(known, rows)
+    beside = 1 - middle.square() - between  # (q,) what is left for the classes' covariances
+    own_level = _own_level(moments, inside, float(beside.sum()))
+    factors, own, bins = [], [], []
+    for c in range(C):
+        covariance = inside
+        if C > 1:
+            second = seconds[c] / sizes[c] - torch.outer(centre + middles[c], centre + middles[c])
+            covariance = _of_class(second, inside, leading, float(tau / sizes[c] * (1 - part[c]).sqrt()))
+        values, vectors = positive_definite(covariance, own_level)
+        values, other = of_directions(values, own_level, q - K)
+        factor = vectors * (values - other).clamp_min(0).sqrt()
+        taken = (factor.square().sum(1) / moments.sizes).repeat_interleave(moments.sizes)
+        factors.append(factor)
+        own.append((beside - taken).clamp_min(LEAST_OWN).sqrt())
+        bins.append(positive_parts(known.lengths[c], lengths_noise, float(sizes[c])))
+    fitted = Fitted(
+        shares=sizes / sizes.sum(),
+        means=(middle + means).float(),
+        factors=torch.stack(factors).float(),
+        own=torch.stack(own).float(),
+        lengths=torch.stack(bins).float(),
+        quantiles=torch.zeros(q, QUANTILES),
+    )
+    return fitted, misfit
+
+
+def _overall(known: Measured, rows: float) -> Tensor:
+    """(q,) the mean of all rows, each of length √q: 0 but for the noise of the histograms, which is thus seen."""
+    C, q = known.sums.shape
+    return toward_zero(known.sums.sum(0) * math.sqrt(q) / rows, q, known.sum_noise * math.sqrt(C * q) / rows)
+
+
+def mean_scores(release: Release) -> Tensor:
+    """(q,) the same of rows as long as they are."""
+    known, rows = _measured(release), release.rows_estimate
+    counts = known.lengths.sum(0)
+    noise = torch.full_like(counts, len(known.lengths) * known.length_noise**2)
+    middles = (length_ends()[1:] + length_ends()[:-1]).double() / 2
+    return _overall(known, rows) * float((positive_parts(counts, noise, rows) * middles).sum() / rows)
+
+
+def _mean(moments: Moments, noisy: Tensor, variances: Tensor, axes: Tensor, sigma: float) -> Tensor:
+    """(q,) how far a class lies from the whole: groups along the covariance's axes, and what differs inside them."""
+    spread = moments.sizes.double().sqrt()
+    parts = moments.parts(noisy[None])[0]
+    kept = axes @ along(axes.T @ parts, variances, sigma)
+    beside = noisy - (parts / spread).repeat_interleave(moments.sizes)
+    inside = toward_zero(beside, moments.columns - moments.groups, sigma)
+    return (kept / spread).repeat_interleave(moments.sizes) + inside
+
+
+def _of_class(second: Tensor, inside: Tensor, leading: Tensor, tau: float) -> Tensor:
+    """(K, K) a class's covariance: that of all, and how it differs in distance and along the leading axes."""
+    shared = inside + stationary(second - inside, tau)
+    return shared + leading @ spikes(leading.T @ (second - shared) @ leading, tau) @ leading.T
+
+
+def _own_level(moments: Moments, inside: Tensor, variance: float) -> float:
+    """The variance that columns have beside their group: what the sum over a group leaves of that of its columns."""
+    free = moments.columns - moments.groups
+    return max(LEAST_OWN, (variance - float(inside.diagonal().sum())) / free) if free else LEAST_OWN
+
+
+def _class_sizes(release: Release, known: Measured) -> Tensor:
+    """(C,) rows of each class: by the table of lengths and, where there is one, by that of the classes."""
+    rows, C = release.rows_estimate, len(known.lengths)
+    if C == 1 or release.plan.balanced:
+        return torch.full((C,), rows / C, dtype=torch.float64)
+    precision = 1 / (known.lengths.shape[1] * known.length_noise**2)
+    weighted = known.lengths.sum(1) * precision
+    for m in known.counts:
+        weighted, precision = weighted + m.values.flatten() / m.sigma**2, precision + 1 / m.sigma**2
+    return positive_parts(weighted / precision, torch.full((C,), 1 / precision, dtype=torch.float64), rows)
+
+
+def recipe_of(release: Release) -> Directions:
+    recipe = next((s.recipe for s in release.plan.stages if isinstance(s.recipe, Directions)), None)
+    if recipe is None:
+        raise TrainError("this generator needs a release of directions (the default preset, for wide tables)")
+    return recipe
+
+
+def _measured(release: Release) -> Measured:
+    recipe, C = recipe_of(release), classes_of(release)
+    moments = recipe.moments(release.codec)
+    both, length, *counts = release.measurements(next(s for s in release.plan.stages if s.recipe == recipe))
+    sums, products = moments.apiece(both.values.view(C, -1))
+    return Measured(
+        sums,
+        both.sigma / math.sqrt(1 - moments.share),
+        products,
+        both.sigma / math.sqrt(moments.share),
+        length.values.view(C, -1),
+        length.sigma,
+        counts,
+    )
+
+
+def scores_of(release: Release) -> Scores:
+    scores = release.scores
+    if scores is None:
+        raise TrainError("the release has no scores: it was not made for this generator")
+    sizes = {name: scores.grid.variables[name].size for name in recipe_of(release).columns(release.codec)}
+    if {name: len(mass) for name, mass in scores.mass.items()} != sizes or not all(
+        bool((mass > 0).all() and mass.isfinite().all()) for mass in scores.mass.values()
+    ):
+        raise ArtefactError("the release's scores do not fit its columns: it is damaged")
+    return scores
+
+
+def classes_of(release: Release) -> int:
+    return release.codec.label.size if recipe_of(release).by_label and release.codec.label else 1
+
+
+def length_ends() -> Tensor:
+    return torch.tensor([0.0, *LENGTHS, LONGEST])

@@ -1,0 +1,121 @@
+"""Inside: how the fine cells share a bin's mass, class by class. Noisy counts, shrunk as far as their noise demands."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from dpmerf.encoding.binning import Binning, to_simplex
+from dpmerf.generators.maxent.consistent import Targets
+from dpmerf.plan.queries import Histograms
+from dpmerf.release import Release
+from dpmerf.release.noisy_tables import Noisy
+
+RAKED = 5  # rounds that fit classes and totals of a bin's parts to each other
+
+
+def fine_shares(release: Release, binning: Binning, noisy: Noisy, t: Targets) -> dict[str, Tensor]:
+    """Column -> (C, fine cells) shares that add up to 1 within each bin.
+
+    Parts share the mass of their bin by what both histograms and label × column tables say of them, cells that of
+    their part; then the parts of a bin are shared out anew in each class.
+    """
+    stage = next(s for s in release.plan.stages if isinstance(s.recipe, Histograms))
+    measured = dict(zip(release.plan.histograms.columns, release.measurements(stage), strict=True))
+    found = {name: torch.ones(len(t.classes), len(cells)).double() for name, cells in binning.bin_of.items()}
+    for name, m in measured.items():
+        histogram, fine = m.values.flatten(), binning.grid.numeric.get(name)
+        found[name] = _column(binning, noisy, t, name, histogram, m.sigma)
+        if fine is not None:
+            lived = fine.lived(histogram, m.sigma, release.rows_estimate)
+            _where_rows_live(found[name], binning.bin_of[name], lived, fine.size)
+    return found
+
+
+def _column(binning: Binning, noisy: Noisy, t: Targets, name: str, histogram: Tensor, sigma: float) -> Tensor:
+    C, bin_of, part_of = len(t.classes), binning.bin_of[name], binning.part_of[name]
+    counts = noisy.parts.get(name)  # (C, parts)
+    by_class: Tensor | None = None
+    if name in t.layout.names:
+        by_class = t.singles[:, t.layout.span(t.layout.names.index(name))].double()  # (C, bins)
+    found = torch.zeros(C, len(histogram), dtype=torch.float64)
+    for b in range(int(bin_of.max()) + 1):
+        cells = torch.nonzero(bin_of == b).flatten()
+        parts = part_of[cells] - int(part_of[cells].min())
+        total = max(float(by_class[:, b].sum() if by_class is not None else histogram[cells].sum()), 1.0)
+        widths, sloped = _widths(binning, name, cells)
+        masses = torch.zeros(int(parts.max()) + 1, dtype=torch.float64).index_add(0, parts, histogram[cells])
+        sizes = torch.bincount(parts).double()
+        spread = torch.zeros_like(masses).index_add(0, parts, widths)
+        here = counts[:, part_of[cells].unique()].double() if counts is not None else None  # (C, parts of the bin)
+        variance = sizes * sigma**2
+        if here is not None:
+            other = C * noisy.part_sigma**2
+            masses = (masses / variance + here.sum(0) / other) / (1 / variance + 1 / other)
+            variance = 1 / (1 / variance + 1 / other)
+        share = _shrink(masses, spread, float(variance.mean()) ** 0.5, total, sloped)
+        inside = torch.zeros(len(cells), dtype=torch.float64)  # of its part
+        for k in range(len(share)):
+            own = torch.nonzero(parts == k).flatten()
+            inside[own] = _shrink(histogram[cells[own]], widths[own], sigma, max(total * float(share[k]), 1.0), sloped)
+        of_class = share.expand(C, -1)
+        if here is not None and by_class is not None and C > 1 and len(share) > 1:
+            of_class = _split(here, by_class[:, b], share, noisy.part_sigma)
+        found[:, cells] = of_class[:, parts] * inside
+    return found
+
+
+def _where_rows_live(shares: Tensor, bin_of: Tensor, lived: slice, size: int) -> None:
+    """Empty the wide ends of the range that show only noise, in place; a bin there is filled from its near side."""
+    for cells in (torch.arange(lived.start).flip(0), torch.arange(lived.stop, size)):  # from the near side
+        for b in bin_of[cells].unique().tolist():
+            own = cells[bin_of[cells] == b]
+            shares[:, own] = 0
+            members = torch.nonzero(bin_of == b).flatten()
+            if bool((shares[:, members].sum(1) == 0).any()):
+                shares[:, own[0]] = 1
+            shares[:, members] /= shares[:, members].sum(1, keepdim=True)
+
+
+def _split(counts: Tensor, classes: Tensor, share: Tensor, sigma: float) -> Tensor:
+    """(C, k) shares of a bin's parts in each class: as far from the shares of all as the noise lets us see."""
+    classes = classes.clamp_min(1e-3)
+    prior = classes[:, None] * share
+    apart = counts - prior
+    apart = apart - apart.mean(dim=1, keepdim=True)
+    noise = (len(share) - 1) * sigma**2
+    kept = (1 - noise / apart.square().sum(dim=1).clamp_min(1e-9)).clamp_min(0)
+    found = to_simplex(prior + kept[:, None] * apart, classes) + 1e-6 * prior + 1e-12
+    for _ in range(RAKED):
+        found = found * (share * classes.sum() / found.sum(0).clamp_min(1e-12))
+        found = found * (classes / found.sum(1).clamp_min(1e-12))[:, None]
+    return found / found.sum(1, keepdim=True)
+
+
+def _widths(binning: Binning, name: str, cells: Tensor) -> tuple[Tensor, bool]:
+    """The cells' widths in levels, and whether they lie on a line; categories and null count 1 each."""
+    fine = binning.grid.numeric.get(name)
+    if fine is None or int(cells[-1]) >= fine.size:
+        return torch.ones(len(cells), dtype=torch.float64), False
+    return torch.from_numpy(fine.widths.astype(np.float64))[cells], True
+
+
+def _shrink(noisy: Tensor, widths: Tensor, sigma: float, total: float, sloped: bool) -> Tensor:
+    """James–Stein towards a flat density, or towards a slope where one stands out of the noise."""
+    if len(noisy) == 1:
+        return torch.ones(1, dtype=torch.float64)
+    prior = total * widths / widths.sum()
+    apart, fitted = noisy - prior, 0
+    if sloped and len(noisy) > 3:
+        x = widths.cumsum(0) - widths / 2
+        z = widths * (x - (widths * x).sum() / widths.sum())
+        zz = float(z @ z) + 1e-12
+        slope = float(z @ apart) / zz
+        slope *= max(1 - sigma**2 / (slope**2 * zz + 1e-12), 0.0)
+        prior = (prior + slope * z).clamp_min(0)
+        prior = prior * total / prior.sum()
+        apart, fitted = noisy - prior, 1
+    signal = max(float(apart.square().sum()) / max(len(noisy) - fitted, 1) - sigma**2, 0.0)
+    share = to_simplex(prior + apart * signal / (signal + sigma**2), total)
+    return share / share.sum()

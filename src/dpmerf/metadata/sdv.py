@@ -1,0 +1,79 @@
+"""SDV metadata: one table of a JSON file, versions SINGLE_TABLE_V1, MULTI_TABLE_V1 and V1. Read and written.
+
+SDV keeps kinds, keys and date formats, but neither bounds nor categories, which it takes from the rows; those stay
+gaps. It does not say whether a column may be null, so every column may.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dpmerf.errors import SchemaError
+from dpmerf.metadata.pick import pick_table
+from dpmerf.schema import Date, Id, Schema
+from dpmerf.schema.facts import Facts, TableFacts, column
+
+NAME = "sdv"
+_KINDS = {"numerical": "number", "categorical": "category", "boolean": "flag", "datetime": "timestamp", "id": "id"}
+_WHOLE = ("Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64")
+_DAY_ONLY = ("%H", "%I", "%M", "%S", "%f", "%p", "%X", "%c", "%T", "%z")
+
+
+def fits(document: Any) -> bool:
+    return isinstance(document, dict) and "METADATA_SPEC_VERSION" in document
+
+
+def read(document: Any, table: str | None = None) -> TableFacts:
+    """One table's columns."""
+    chosen = pick_table(document["tables"], table) if isinstance(document.get("tables"), dict) else document
+    columns = chosen.get("columns") if isinstance(chosen, dict) else None
+    if not isinstance(columns, dict) or not columns:
+        raise SchemaError("this SDV metadata has no `columns`: save it again with metadata.save_to_json")
+    keys = {chosen.get("primary_key"), chosen.get("sequence_key"), *(chosen.get("alternate_keys") or [])} - {None}
+    found = {name: _column(said if isinstance(said, dict) else {}, name in keys) for name, said in columns.items()}
+    return TableFacts(found)
+
+
+def _column(said: dict[str, Any], is_key: bool) -> Facts:
+    sdtype = str(said.get("sdtype", "unknown"))
+    kind = _KINDS.get(sdtype)
+    if is_key or kind == "id":
+        return Facts("id")
+    if kind is None:
+        if sdtype == "unknown":
+            return column("category", notes=["SDV does not know this column's type"])
+        return Facts("id", notes=(f"SDV type '{sdtype}': never learned, made up on output",))
+    if kind == "number":
+        whole = said.get("computer_representation") in _WHOLE
+        return column("integer" if whole else "number")
+    if kind == "timestamp":
+        pattern = said.get("datetime_format")
+        day = isinstance(pattern, str) and not any(part in pattern for part in _DAY_ONLY)
+        notes = [f"written as {pattern}"] if isinstance(pattern, str) else []
+        return column("date" if day else "timestamp", notes=notes)
+    return column(kind)
+
+
+def write(schema: Schema, table: str = "table") -> dict[str, Any]:
+    """The schema as SDV metadata (V1). Bounds, categories and nulls have no place there."""
+    columns: dict[str, Any] = {}
+    for name, declared in schema.columns.items():
+        match declared.kind:
+            case "category":
+                columns[name] = {"sdtype": "categorical"}
+            case "flag":
+                columns[name] = {"sdtype": "boolean"}
+            case "integer":
+                columns[name] = {"sdtype": "numerical", "computer_representation": "Int64"}
+            case "number":
+                columns[name] = {"sdtype": "numerical"}
+            case "date" | "timestamp":
+                pattern = "%Y-%m-%d" if isinstance(declared, Date) else "%Y-%m-%d %H:%M:%S"
+                columns[name] = {"sdtype": "datetime", "datetime_format": pattern}
+            case "id":
+                columns[name] = {"sdtype": "id"}
+            case other:
+                raise SchemaError(f"SDV has no type for column '{name}' ({other}): leave it out of the schema first")
+    first = next((name for name, declared in schema.columns.items() if isinstance(declared, Id)), None)
+    body: dict[str, Any] = {"columns": columns} | ({} if first is None else {"primary_key": first})
+    return {"METADATA_SPEC_VERSION": "V1", "tables": {table: body}, "relationships": []}

@@ -1,0 +1,1 @@
+"""Methods: which queries, generator and settings suit a schema, a number of rows and a budget."""

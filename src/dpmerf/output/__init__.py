@@ -1,0 +1,1 @@
+"""Output: synthetic tables and pictures as files."""

@@ -1,0 +1,319 @@
+"""Plan: what will be measured and what it costs, complete before any row is read. Public and hashable."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, final
+
+from pydantic import TypeAdapter, ValidationError
+
+from dpmerf.accounting.gaussian import (
+    AttackerOdds,
+    attacker_odds,
+    check_delta,
+    check_epsilon,
+    choice_of,
+    discrete_delta,
+    mu_of,
+    warnings_for,
+)
+from dpmerf.accounting.unit import Unit
+from dpmerf.encoding.binning import Binning
+from dpmerf.encoding.codec import Codec
+from dpmerf.errors import ArtefactError, DpmerfError, PlanError
+from dpmerf.features.algebra import FeatureMap
+from dpmerf.plan import proposition1 as error
+from dpmerf.plan.price import Price, price_of_choice, price_of_sums
+from dpmerf.plan.queries import (
+    AnyRecipe,
+    Choice,
+    CloserLook,
+    Directions,
+    Embedding,
+    Histograms,
+    ImageEmbedding,
+    SecondLook,
+    Tables,
+    class_table,
+)
+from dpmerf.plan.stages import Stage, check_stages
+from dpmerf.schema import Schema
+
+FORMAT = 1
+LEAST_RANGE = 1e-6  # of a choice: below it nothing is chosen but by chance
+_FIELDS = {"format", "schema", "epsilon", "delta", "unit", "rows", "preset", "balanced", "stages"}
+_RECIPE: TypeAdapter[AnyRecipe] = TypeAdapter(AnyRecipe)
+
+
+@final
+@dataclass(frozen=True)
+class Plan:
+    """A schema, a budget, a unit of privacy, and the stages that share the budget."""
+
+    schema: Schema
+    epsilon: float
+    delta: float
+    unit: Unit
+    rows: int  # expected number of rows: public, or a person's guess
+    preset: str
+    balanced: bool  # classes are declared to be equally frequent: their counts are not measured
+    stages: tuple[Stage, ...]
+
+    def __post_init__(self) -> None:
+        check_epsilon(self.epsilon)
+        check_delta(self.delta)
+        if self.rows < 1:
+            raise PlanError(f"rows is {self.rows}: write the expected number of rows, 1 or more")
+        check_stages(self.stages, self.schema.measured)
+        if self.unit.person is not None and self.unit.person not in self.schema.columns:
+            raise PlanError(
+                f"the unit names the person column '{self.unit.person}', which the schema does not have. "
+                f'Add [columns.{self.unit.person}] with kind = "id"'
+            )
+
+    @cached_property
+    def codec(self) -> Codec:
+        return Codec(self.schema)
+
+    def nominal_map(self, stage: Stage) -> FeatureMap:
+        """The stage's map at its largest size. Weights, and so sensitivity, are those of the real one."""
+        match stage.recipe:
+            case Tables():
+                return stage.recipe.feature_map(self.codec, self._largest_bins(stage.recipe))
+            case SecondLook():
+                bins = self._largest_bins(self.tables)
+                return stage.recipe.feature_map(bins, stage.recipe.largest(bins, self.tables))
+            case Choice():
+                bins = self._largest_bins(self.tables)
+                return stage.recipe.feature_map(self.codec, bins, self.tables.columns(self.codec))
+            case CloserLook():
+                bins = self._largest_bins(self.tables)
+                largest = max(self.tables.columns(self.codec), key=lambda name: bins.variables[name].size)
+                return class_table(self.codec, bins, largest)
+            case Histograms() | Directions() | Embedding() | ImageEmbedding():
+                return stage.recipe.feature_map(self.codec)
+
+    def _largest_bins(self, tables: Tables) -> Binning:
+        return Binning.equal(self.histograms.grid(self.codec), 2 * tables.bins, tables.parts)
+
+    @property
+    def tables(self) -> Tables:
+        """The recipe of the tables stage."""
+        for stage in self.stages:
+            if isinstance(stage.recipe, Tables):
+                return stage.recipe
+        raise PlanError("a second look needs a stage of tables before it")
+
+    @property
+    def histograms(self) -> Histograms:
+        """The recipe of the discover stage, which fixes the fine grid."""
+        for stage in self.stages:
+            if isinstance(stage.recipe, Histograms):
+                return stage.recipe
+        raise PlanError("this plan needs a histogram stage first, from which bins or scores follow")
+
+    @cached_property
+    def _whole_mu(self) -> float:
+        """The μ of a release of Gaussian stages alone; δ less what the discrete sampler adds."""
+        return mu_of(self.epsilon, self.delta - self.discrete_delta)
+
+    @cached_property
+    def mu(self) -> float:
+        """The Gaussian stages together are μ-GDP: all of the release, unless it has a choice."""
+        gaussian = [s.share for s in self.stages if not isinstance(s.recipe, Choice)]
+        if len(gaussian) == len(self.stages):
+            return self._whole_mu
+        return self._whole_mu * math.sqrt(math.fsum(gaussian) / _total(self.stages))
+
+    @cached_property
+    def choices(self) -> tuple[float, ...]:
+        """The range of the choice's loss, if there is one: all that (ε, δ) leaves beside the Gaussian stages."""
+        if not any(isinstance(s.recipe, Choice) for s in self.stages):
+            return ()
+        found = choice_of(self.epsilon, self.delta - self.discrete_delta, self.mu)
+        if found < LEAST_RANGE:
+            raise PlanError("the choice has too small a share of the budget: make the plan with `dpmerf plan`")
+        return (found,)
+
+    @cached_property
+    def discrete_delta(self) -> float:
+        """Upper bound on what the discrete sampler adds to δ, at the least noise this budget could mean."""
+        added = self.discrete_delta_at(self.epsilon)
+        if added > self.delta / 10:
+            raise PlanError(
+                f"the discrete sampler alone would add {added:.1e} to delta = {self.delta:g}: "
+                "raise delta or lower epsilon"
+            )
+        return added
+
+    def discrete_delta_at(self, epsilon: float) -> float:
+        """The same at another ε: a ledger's limit, at which its entries add up."""
+        prices = self._prices(mu_of(self.epsilon, self.delta), ())
+        return sum(discrete_delta(epsilon, p.coordinates, p.sigma) for p in prices)
+
+    @cached_property
+    def prices(self) -> tuple[Price, ...]:
+        """One price per stage."""
+        return tuple(self._prices(self._whole_mu, self.choices))
+
+    def _prices(self, mu: float, choices: tuple[float, ...]) -> Iterator[Price]:
+        total = _total(self.stages)
+        for stage in self.stages:
+            if isinstance(stage.recipe, Choice):
+                if choices:
+                    yield price_of_choice(stage.name, stage.share, choices[0], self.nominal_map(stage), self.unit)
+                continue
+            part = mu * math.sqrt(stage.share / total)
+            yield price_of_sums(stage.name, stage.share, part, self.nominal_map(stage), self.unit)
+
+    @property
+    def coordinates(self) -> int:
+        return sum(p.coordinates for p in self.prices)
+
+    @property
+    def classes(self) -> int:
+        return self.codec.label.size if self.codec.label else 1
+
+    @cached_property
+    def odds(self) -> AttackerOdds:
+        """What an attacker can still learn. Stages after the first may depend on what was released before them."""
+        return attacker_odds(self.epsilon, self.delta, self.mu, self.choices, adaptive=len(self.stages) > 1)
+
+    def expected_error(self) -> dict[str, Any]:
+        """Proposition 1 for a Fourier embedding with this budget: both bounds, and the D it recommends."""
+        multiplier = 1 / self.mu
+        best = error.recommended_dim(multiplier, self.rows, self.classes)
+        used = next((s.recipe.dim for s in self.stages if isinstance(s.recipe, Embedding | ImageEmbedding)), best)
+        return {
+            "dim": used,
+            "recommended_dim": best,
+            "paper_bound": error.paper_bound(used, multiplier, self.rows),
+            "tight_bound": error.tight_bound(used, multiplier, self.rows, self.classes),
+        }
+
+    def summary(self) -> dict[str, Any]:
+        """The plan's price for machines and people."""
+        main = self.prices[-1]
+        return {
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "mu": self.mu,
+            "noise_multiplier": 1 / self.mu,
+            "choices": list(self.choices),
+            "discrete_delta": self.discrete_delta,
+            "diameter": main.diameter,
+            "norm_bound": main.norm_bound,
+            "coordinates": self.coordinates,
+            "bytes": 8 * self.coordinates,
+            "shares": {p.stage: p.share for p in self.prices},
+            "stages": [
+                {
+                    "name": p.stage,
+                    "share": p.share,
+                    "mu": p.mu,
+                    "noise_multiplier": p.noise_multiplier,
+                    "diameter": p.diameter,
+                    "norm_bound": p.norm_bound,
+                    "sensitivity": p.sensitivity,
+                    "coordinates": p.coordinates,
+                    "blocks": [{"name": n, "coordinates": c, "noise": s} for n, c, s in p.groups],
+                }
+                for p in self.prices
+            ],
+            "unit": self.unit.describe(),
+            "rows": self.rows,
+            "rows_public": self.unit.rows_public,
+            "preset": self.preset,
+            "label": self.schema.label,
+            "expected_error": self.expected_error(),
+            "warnings": warnings_for(self.epsilon, self.delta, self.rows),
+            "hash": self.hash,
+        }
+
+    @cached_property
+    def hash(self) -> str:
+        return digest(self.to_json())
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "format": FORMAT,
+            "schema": self.schema.to_json(),
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "unit": self.unit.to_dict(),
+            "rows": self.rows,
+            "preset": self.preset,
+            "balanced": self.balanced,
+            "stages": [
+                {"name": s.name, "share": s.share, "recipe": s.recipe.model_dump(mode="json")} for s in self.stages
+            ],
+        }
+
+    @staticmethod
+    def from_json(data: Any, source: str = "the plan") -> Plan:
+        try:
+            if data["format"] != FORMAT:
+                raise ArtefactError(f"{source} has format {data['format']!r}; this version reads format {FORMAT}")
+            if set(data) != _FIELDS or any(set(s) != {"name", "share", "recipe"} for s in data["stages"]):
+                raise ArtefactError(f"{source} has other fields than a plan. Make one with `dpmerf plan`")
+            if type(data["rows"]) is not int or type(data["balanced"]) is not bool:
+                raise ValueError
+            return Plan(
+                schema=Schema.from_json(data["schema"]),
+                epsilon=data["epsilon"],
+                delta=data["delta"],
+                unit=Unit.from_dict(data["unit"]),
+                rows=data["rows"],
+                preset=str(data["preset"]),
+                balanced=data["balanced"],
+                stages=tuple(
+                    Stage(str(s["name"]), float(s["share"]), _RECIPE.validate_python(s["recipe"]))
+                    for s in data["stages"]
+                ),
+            )
+        except DpmerfError:
+            raise
+        except (KeyError, TypeError, ValueError, ValidationError, AttributeError, OverflowError):
+            raise ArtefactError(f"{source} is not a plan. Make one with `dpmerf plan`") from None
+
+    def save(self, path: str | Path) -> None:
+        """Write plan.json: the plan, its hash, and its price for people to read."""
+        document = {"plan": self.to_json(), "hash": self.hash, "price": self.summary()}
+        Path(path).write_text(json.dumps(document, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+    @staticmethod
+    def load(path: str | Path) -> Plan:
+        try:
+            document = json.loads(Path(path).read_text(encoding="utf-8"))
+            data, claimed = document["plan"], document["hash"]
+        except OSError as problem:
+            raise ArtefactError(f"cannot read the plan {path}: {problem.strerror}") from None
+        except (ValueError, KeyError, TypeError, RecursionError):
+            raise ArtefactError(f"{path} is not a plan. Make one with `dpmerf plan`") from None
+        plan = Plan.from_json(data, str(path))
+        try:
+            whole = plan.hash == claimed
+        except ValueError:  # a number that JSON does not have
+            whole = False
+        if not whole:
+            raise ArtefactError(
+                f"{path} was changed after it was made: its hash differs. Make it anew with `dpmerf plan`"
+            )
+        return plan
+
+
+def _total(stages: tuple[Stage, ...]) -> float:
+    """Of the shares, which may miss 1 by a rounding: never overspend."""
+    return max(1.0, math.fsum(s.share for s in stages))
+
+
+def digest(data: Any) -> str:
+    """SHA-256 of canonical JSON."""
+    text = json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()

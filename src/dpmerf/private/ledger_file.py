@@ -1,0 +1,229 @@
+"""The ledger's file: lines of JSON, sealed and chained, read whole and appended under a lock.
+
+Format 2: entries say for which unit of privacy they count. Files of format 1 are read and continued; their entries
+said it in a sentence, which is understood.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import math
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, final
+
+from dpmerf.accounting.selection import MOST_RANGE
+from dpmerf.accounting.unit import Unit
+from dpmerf.errors import DpmerfError, LedgerError
+
+FORMAT = 2
+_VOID = b"#void"  # closes a line whose write was cut short; no whole line ends like this
+_HEADERS = {1: {"format", "kind", "epsilon", "delta", "hash"}, 2: {"format", "kind", "id", "epsilon", "delta", "hash"}}
+_SPEND = {"kind", "time", "plan", "purpose", "mu", "extra_delta", "prev", "hash"}
+_OPTIONAL = {"choices", "unit"}
+_PERSON = re.compile(r"one person \(all rows with the same '(.+)', at most (\d+) rows? of them used\)", re.S)
+
+
+@final
+@dataclass(frozen=True)
+class Entry:
+    """One spend."""
+
+    time: str  # UTC
+    plan: str  # hash of the plan
+    purpose: str
+    mu: float
+    extra_delta: float
+    choices: tuple[float, ...]  # ranges of their losses
+    unit: Unit | None  # for which these are the prices; None: it was not said
+    hash: str
+
+
+@final
+@dataclass(frozen=True)
+class Content:
+    header: dict[str, Any]
+    entries: tuple[Entry, ...]
+    last_hash: str
+    close_last_line: bytes  # what an append must write first
+
+
+def parse(path: Path, raw: bytes) -> Content:
+    """Check every byte. A terminated line is exact and chained, or void; all else is damage and is refused.
+
+    A write that a crash cut short leaves the beginning of a line, whose spend() never returned: it counts for nothing,
+    and the next append closes it with a mark. A whole line that lacks only its newline counts as spent.
+    """
+    *lines, tail = raw.split(b"\n")
+    if not lines:
+        raise _damaged(path, "its first line is not a header")
+    close = b""
+    if tail:
+        torn = _is_beginning(tail)
+        lines += [] if torn else [tail]
+        close = _VOID + b"\n" if torn else b"\n"
+    header = _open_seal(path, 1, lines[0])
+    if header.get("kind") != "header" or header.get("format") not in range(1, FORMAT + 1):
+        raise LedgerError(f"{path} is not a ledger of format {FORMAT} or less: check the path, or update dpmerf")
+    if set(header) != _HEADERS[header["format"]]:
+        raise _damaged(path, "line 1 has other fields than a header")
+    if not _is_limit(header["epsilon"], header["delta"]):
+        raise _damaged(path, "its limit is no epsilon above 0 with a delta between 0 and 1")
+    entries: list[Entry] = []
+    last_hash = header["hash"]
+    for number, line in enumerate(lines[1:], start=2):
+        if line.endswith(_VOID) and _is_beginning(line):
+            continue
+        record = _open_seal(path, number, line)
+        if set(record) - _OPTIONAL != _SPEND or record["kind"] != "spend":
+            raise _damaged(path, f"line {number} is not a spend")
+        if record["prev"] != last_hash:
+            raise _damaged(path, f"line {number} does not follow the line before it")
+        if not is_price(record["mu"], record["extra_delta"], record.get("choices", [])):
+            raise _damaged(path, f"line {number} has an impossible price")
+        try:
+            entries.append(entry_of(record))
+        except (DpmerfError, TypeError):
+            raise _damaged(path, f"line {number} has an impossible unit of privacy") from None
+        last_hash = record["hash"]
+    return Content(header, tuple(entries), last_hash, close)
+
+
+def _is_beginning(line: bytes) -> bool:
+    """Is this the mere beginning of a line? A whole object, even a wrong one or one with more behind it, is not."""
+    try:
+        json.JSONDecoder().raw_decode(line.decode("ascii", "replace"))
+    except (ValueError, RecursionError):
+        return line.startswith(b"{")
+    return False
+
+
+def _is_limit(epsilon: object, delta: object) -> bool:
+    """A float that is finite and above 0, and one between 0 and 1; no boolean, no text."""
+    if not (type(epsilon) in (int, float) and type(delta) is float):
+        return False
+    return math.isfinite(epsilon) and epsilon > 0 and 0 < delta < 1  # type: ignore[arg-type,operator]
+
+
+def is_price(mu: object, extra_delta: object, choices: object) -> bool:
+    if not (isinstance(mu, float) and isinstance(extra_delta, float) and isinstance(choices, list | tuple)):
+        return False
+    if not all(isinstance(r, float) and 0 < r <= MOST_RANGE for r in choices):
+        return False
+    return math.isfinite(mu) and mu > 0 and 0 <= extra_delta < 1
+
+
+def seal(record: dict[str, Any]) -> bytes:
+    """A line with its hash."""
+    return _canonical({**record, "hash": _sha256(_canonical(record))}) + b"\n"
+
+
+def _open_seal(path: Path, number: int, line: bytes) -> dict[str, Any]:
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError):
+        raise _damaged(path, f"line {number} is not JSON") from None
+    if not isinstance(record, dict) or seal({k: v for k, v in record.items() if k != "hash"}) != line + b"\n":
+        raise _damaged(path, f"the hash of line {number} does not fit")
+    return record
+
+
+def _canonical(record: dict[str, Any]) -> bytes:
+    return json.dumps(record, sort_keys=True, separators=(",", ":")).encode()
+
+
+def _sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def entry_of(record: dict[str, Any]) -> Entry:
+    known = {key: record[key] for key in ("time", "plan", "purpose", "mu", "extra_delta", "hash")}
+    unit = Unit.from_dict(record["unit"]) if "unit" in record else _unit_said(record["purpose"])
+    return Entry(**known, choices=tuple(record.get("choices", ())), unit=unit)
+
+
+def _unit_said(purpose: Any) -> Unit | None:
+    """The unit of an entry of format 1, which is a sentence at the end of its purpose: None if there is none."""
+    _, _, said = str(purpose).partition(". Protected: ")
+    if not said:
+        return None
+    person = _PERSON.match(said)
+    neighbours = "add-remove" if ", added or removed. The number of rows is" in said else "replace"
+    return Unit(person[1], int(person[2]), neighbours) if person else Unit(neighbours=neighbours)  # type: ignore[arg-type]
+
+
+def _damaged(path: Path, why: str) -> LedgerError:
+    return LedgerError(f"{path} is damaged ({why}): restore it from a copy. What was spent cannot be told from it")
+
+
+def create(path: Path, header: dict[str, Any]) -> None:
+    """Write the header beside `path`, then link it there: a ledger is whole from the start, and never overwritten."""
+    draft = path.with_name(f".{path.name}.{os.getpid()}.{os.urandom(4).hex()}")
+    try:
+        file = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+        try:
+            append(path, file, seal(header))
+            os.link(draft, path)
+        except FileExistsError:
+            pass  # another process was first: load() checks that it agrees
+        finally:
+            os.close(file)
+            os.unlink(draft)
+        directory = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(directory)
+        finally:
+            os.close(directory)
+    except OSError as error:
+        raise _unusable(path, error) from None
+
+
+@contextmanager
+def locked(path: Path, flags: int) -> Iterator[int]:
+    """A file descriptor under a lock: shared to read, exclusive to write."""
+    try:
+        file = os.open(path, flags)
+    except OSError as error:
+        raise _unusable(path, error) from None
+    try:
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH if flags == os.O_RDONLY else fcntl.LOCK_EX)
+        except OSError as error:
+            raise _unusable(path, error) from None
+        yield file
+    finally:
+        fcntl.flock(file, fcntl.LOCK_UN)  # closing alone would not do if the process was forked meanwhile
+        os.close(file)
+
+
+def read(path: Path, file: int) -> bytes:
+    try:
+        return b"".join(iter(lambda: os.read(file, 1 << 20), b""))
+    except OSError as error:
+        raise _unusable(path, error) from None
+
+
+def append(path: Path, file: int, line: bytes) -> None:
+    try:
+        written = os.write(file, line)
+        os.fsync(file)
+    except OSError as error:
+        raise _unusable(path, error) from None
+    if written != len(line):
+        raise LedgerError(f"{path} could not be written to the end: is the disk full? Nothing was read")
+
+
+def _unusable(path: Path, error: OSError) -> LedgerError:
+    advice = {
+        FileNotFoundError: "there is no such file or folder: check the path, or create the folder",
+        PermissionError: "it may not be written or read: change its permissions, or choose another place",
+        IsADirectoryError: "it is a folder: name a file",
+        NotADirectoryError: "a part of the path is a file: name a folder",
+    }.get(type(error), f"{error.strerror}: put it on a local disk with free space")
+    return LedgerError(f"the ledger {path} cannot be used; {advice}")

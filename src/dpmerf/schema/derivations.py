@@ -1,0 +1,176 @@
+"""Derivations: how one column of a row follows from others. Carried out by `encoding/derived.py`.
+
+Each step owns one declared column, its target. A step that leaves something to learn names the measured column that
+takes the target's place; the others leave nothing to measure.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from dataclasses import dataclass
+from typing import final
+
+from dpmerf.schema.columns import AnyColumn, Category, Date, Flag, Id, Image, Integer, Number, Timestamp
+from dpmerf.schema.expressions import Node, columns
+from dpmerf.schema.quantities import DAY, Fact
+
+_EPOCH = dt.datetime(1970, 1, 1)
+
+
+@final
+@dataclass(frozen=True)
+class Derived:
+    """The target is the value of an expression, on the target's own grid."""
+
+    target: str
+    relation: int
+    value: Node
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        return columns(self.value)
+
+    @property
+    def measured(self) -> tuple[str, ...]:
+        return ()
+
+
+@final
+@dataclass(frozen=True)
+class Learned:
+    """The target is `base` with a learned quantity added (`-`), multiplied (`/`) or divided by it (`*`)."""
+
+    target: str
+    relation: int
+    name: str
+    base: Node
+    op: str
+    low: float
+    high: float
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        return columns(self.base)
+
+    @property
+    def measured(self) -> tuple[str, ...]:
+        return (self.name,)
+
+
+@final
+@dataclass(frozen=True)
+class Bound:
+    """The target lies at or beyond all of its bases: what is learned is how far, in the target's steps."""
+
+    target: str
+    relations: tuple[int, ...]
+    name: str
+    bases: tuple[Node, ...]
+    strict: tuple[bool, ...]
+    above: bool
+    low: float  # the target's own range, narrowed so that columns bound by it have room
+    high: float
+    reach: float  # the largest distance
+
+    @property
+    def relation(self) -> int:
+        return self.relations[0]
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(name for base in self.bases for name in columns(base)))
+
+    @property
+    def measured(self) -> tuple[str, ...]:
+        return (self.name,)
+
+
+@final
+@dataclass(frozen=True)
+class Fixed:
+    """The target is looked up: `values` (code or number, NaN for null) by the joint code of the keys."""
+
+    target: str
+    relation: int
+    sources: tuple[str, ...]
+    values: tuple[float, ...]
+
+    @property
+    def measured(self) -> tuple[str, ...]:
+        return ()
+
+
+@final
+@dataclass(frozen=True)
+class Joined:
+    """Columns that are learned as one: which of the allowed combinations. `nearest` places every other combination."""
+
+    columns: tuple[str, ...]
+    relation: int
+    name: str
+    combinations: tuple[tuple[int, ...], ...]  # codes of the columns
+    nearest: tuple[int, ...]  # by the joint code of the columns
+    words: tuple[str, ...]  # one per combination
+
+    @property
+    def column(self) -> Category:
+        """The measured column."""
+        return Category(values=self.words)
+
+
+Step = Derived | Learned | Bound | Fixed
+
+
+def fact_of(column: AnyColumn) -> Fact | None:
+    """A column as relations see it; None for what they cannot speak of."""
+    match column:
+        case Category():
+            return Fact("category", nullable=column.nullable, levels=column.levels)
+        case Flag():
+            return Fact("flag", nullable=column.nullable, levels=(False, True))
+        case Number():
+            step = None if column.decimals is None else 10.0**-column.decimals
+            return Fact("number", column.min, column.max, column.nullable, step, column.decimals)
+        case Integer():
+            high = column.min + (column.max - column.min) // column.step * column.step
+            return Fact("number", float(column.min), float(high), column.nullable, float(column.step))
+        case Date():
+            low, last = ((d - _EPOCH.date()).days * DAY for d in (column.first, column.last))
+            days = column.step * DAY
+            return Fact("moment", low, low + (last - low) // days * days, column.nullable, days, scale=DAY)
+        case Timestamp():
+            low, last = ((t - _EPOCH).total_seconds() for t in (column.first, column.last))
+            end = low + (last - low) // column.step * column.step
+            return Fact("moment", low, end, column.nullable, float(column.step))
+        case Id() | Image():
+            return None
+
+
+def narrowed(column: AnyColumn, low: float, high: float) -> AnyColumn:
+    """The same column with these bounds (in seconds for moments), where they are tighter."""
+    match column:
+        case Number():
+            return column.model_copy(update={"min": max(low, column.min), "max": min(high, column.max)})
+        case Integer():
+            bounds = {"min": max(round(low), column.min), "max": min(round(high), column.max)}
+            return column.model_copy(update=bounds)
+        case Date():
+            first, last = ((_EPOCH + dt.timedelta(seconds=s)).date() for s in (low, high))
+            return column.model_copy(update={"first": max(first, column.first), "last": min(last, column.last)})
+        case Timestamp():
+            first_moment, last_moment = (_EPOCH + dt.timedelta(seconds=s) for s in (low, high))
+            update = {"first": max(first_moment, column.first), "last": min(last_moment, column.last)}
+            return column.model_copy(update=update)
+    return column
+
+
+def distance_column(fact: Fact, low: float, high: float, nullable: bool, log: bool = False) -> AnyColumn:
+    """A measured column for a difference between values of a column: on the same grid, moments in seconds."""
+    if fact.decimals is not None:
+        return Number(min=low, max=high, decimals=fact.decimals, nullable=nullable, log=log)
+    if fact.step is not None:
+        step = int(fact.step)
+        least = math.ceil(low / step) * step
+        return Integer(min=least, max=least + int((high - least) // step) * step, step=step, nullable=nullable, log=log)
+    return Number(min=low, max=high, nullable=nullable, log=log)

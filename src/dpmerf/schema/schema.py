@@ -1,0 +1,241 @@
+"""Schema: the public facts about a table, written by a person, read from TOML.
+
+Nothing here is ever computed from rows. A bound, a list of categories or a null that the schema does not declare does
+not exist for the rest of the program.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from dpmerf.errors import SchemaError
+from dpmerf.schema.columns import AnyColumn, Id, Image, Numeric
+from dpmerf.schema.explain import Problem, faults, gaps, line_of, reason
+from dpmerf.schema.lists import fill_in
+from dpmerf.schema.notation import Notation, Reading
+from dpmerf.schema.patterns import Pattern
+from dpmerf.schema.program import Program, compiled
+from dpmerf.schema.relations import AnyRelation, inline_files
+
+FORMAT = 1
+RESERVED = "#"  # joins a column's name to a part of it, as in `age#null`: no column may be called that
+
+
+def _free(name: str) -> str:
+    if RESERVED in name:
+        raise ValueError(f"rename it, in the table and here: '{RESERVED}' in a name is kept for parts of a column")
+    return name
+
+
+class Schema(BaseModel):
+    """Columns in order, and which of them (if any) is the label.
+
+    >>> Schema.parse('label = "ok"\\n[columns.ok]\\nkind = "flag"').label
+    'ok'
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    format: Literal[1] = 1
+    label: str | None = None
+    columns: dict[Annotated[str, AfterValidator(_free)], AnyColumn] = Field(min_length=1)
+    relations: tuple[AnyRelation, ...] = Field(default=(), strict=False)
+    reading: Reading = Reading()
+
+    @model_validator(mode="after")
+    def _label_is_a_column(self) -> Schema:
+        if self.label is not None:
+            check_label(self, self.label)
+        if not self.learned:
+            raise ValueError("every column is an id: declare at least one column to learn")
+        if any(isinstance(c, Image) for c in self.learned.values()):
+            rest = [c for name, c in self.learned.items() if name != self.label]
+            if len(rest) != 1 or isinstance(self.columns.get(self.label or ""), Numeric | Image):
+                raise ValueError("an image column stands alone: beside it only a label (category or flag) and ids")
+        _ = self.program  # every relation is checked here
+        return self
+
+    @cached_property
+    def program(self) -> Program:
+        """The relations in order: what is measured, and how the other columns follow."""
+        return compiled(self.columns, self.label, self.relations)
+
+    @property
+    def measured(self) -> Schema:
+        """The schema by which rows are measured: relations leave columns out, or learn something in their place."""
+        return self._rewritten if self.relations else self
+
+    @cached_property
+    def _rewritten(self) -> Schema:
+        found = self.program.measured
+        return Schema(label=self.label if self.label in found else None, columns=dict(found))
+
+    @property
+    def needed(self) -> tuple[str, ...]:
+        """The columns that a release reads: not those that are computed or looked up."""
+        return tuple(name for name in self.learned if name not in self.program.computed)
+
+    def check_ids(self, rows: int) -> None:
+        """Refuse more rows than the patterns of ids have ids for."""
+        for name, column in self.columns.items():
+            if isinstance(column, Id) and column.pattern and rows > (most := Pattern.parse(column.pattern).capacity):
+                raise SchemaError(
+                    f"column '{name}': the pattern {column.pattern} gives {most:,} ids, and {rows:,} rows need one "
+                    "each. Lengthen the pattern, or ask for fewer rows"
+                )
+
+    def without_relations(self) -> Schema:
+        """The columns alone."""
+        return Schema(label=self.label, columns=self.columns, reading=self.reading) if self.relations else self
+
+    def notation(self, name: str) -> Notation:
+        """How the cells of a column are written."""
+        return (self.columns[name].reading or Notation()).under(self.reading)
+
+    @property
+    def as_written(self) -> Schema:
+        """The same facts for a table that this program wrote: ISO dates, decimal points, the values themselves."""
+        bare = {name: c.model_copy(update={"reading": None}) for name, c in self.columns.items()}
+        return self.model_copy(update={"columns": bare, "reading": Reading()})
+
+    def with_reading(self, told: dict[str, Any]) -> Schema:
+        """The same schema with other words on how the file is written, for the keys that are told."""
+        if not told:
+            return self
+        known = {key: getattr(self.reading, key) for key in self.reading.model_fields_set}
+        try:
+            reading = Reading.model_validate({**known, **told})
+        except ValidationError as error:
+            raise SchemaError(f"--read: {faults(error, '')[0].sentence}") from None
+        return self.model_copy(update={"reading": reading})
+
+    @property
+    def image(self) -> tuple[str, Image] | None:
+        """The image column's name and facts; None for a table."""
+        return next(((name, c) for name, c in self.columns.items() if isinstance(c, Image)), None)
+
+    @property
+    def learned(self) -> dict[str, AnyColumn]:
+        return {name: c for name, c in self.columns.items() if c.kind != "id"}
+
+    def with_label(self, label: str | None) -> Schema:
+        """The same schema with another label column (None: unlabelled)."""
+        if label is not None:
+            try:
+                check_label(self, label)
+            except ValueError as error:
+                raise SchemaError(str(error)) from None
+        try:
+            return Schema(label=label, columns=self.columns, relations=self.relations, reading=self.reading)
+        except ValidationError as error:
+            raise SchemaError(faults(error, "")[0].message("schema")) from None
+
+    @staticmethod
+    def load(path: str | os.PathLike[str]) -> Schema:
+        """Read a TOML file; lists of values in files are found beside it."""
+        return Schema.parse(_read(path), source=str(path), folder=Path(path).parent)
+
+    @staticmethod
+    def parse(text: str, source: str = "schema", folder: Path | None = None) -> Schema:
+        """Read TOML; an error says the first problem, with its line and what to write, and holds all of them."""
+        found, problems = _parse(text, folder or Path())
+        if found is None:
+            more = f" (and {len(problems) - 1} more: `dpmerf schema check` lists them)" if len(problems) > 1 else ""
+            raise SchemaError(problems[0].message(source) + more, problems)
+        return found
+
+    @staticmethod
+    def from_dict(data: dict[str, Any]) -> Schema:
+        """A schema from plain Python values, as `tomllib.load` would give them; numbers and dates may be text.
+
+        >>> Schema.from_dict({"columns": {"age": {"kind": "integer", "min": 0, "max": 99}}}).columns["age"].kind
+        'integer'
+        """
+        filled, problems = fill_in(data, "", Path())
+        if problems:
+            raise SchemaError(problems[0].message("schema"), problems)
+        try:
+            inline_files(filled, Path())
+        except ValueError as error:
+            raise SchemaError(f"schema: {error}") from None
+        return Schema.from_json(filled)
+
+    @staticmethod
+    def from_json(data: Any) -> Schema:
+        try:
+            return Schema.model_validate(data, strict=False)
+        except ValidationError as error:
+            problems = faults(error, "")
+            raise SchemaError(problems[0].message("schema"), problems) from None
+
+    def to_json(self) -> dict[str, Any]:
+        found = self.model_dump(mode="json", exclude_defaults=False)
+        for name, column in found["columns"].items():
+            for later in ("pattern", "reading", "synonyms"):  # as it was written, and hashed, before there were these
+                if not column.get(later, True):
+                    del column[later]
+            if (own := self.columns[name].reading) is not None:
+                column["reading"] = own.model_dump(mode="json", exclude_unset=True)
+        found["reading"] = self.reading.model_dump(mode="json", exclude_unset=True)
+        return {key: value for key, value in found.items() if value or key not in ("relations", "reading")}
+
+
+def check_label(schema: Schema, label: str) -> None:
+    if label not in schema.columns:
+        names = ", ".join(list(schema.columns)[:12])
+        raise ValueError(f"the label '{label}' is not a column of the schema. Its columns: {names}")
+    if schema.columns[label].kind == "id":
+        raise ValueError(f"the label '{label}' is an id, and ids are never learned. Choose another column")
+
+
+def problems_of(text: str, folder: Path | None = None) -> tuple[Problem, ...]:
+    """Everything that is missing or wrong in a schema, all at once; empty: it is complete."""
+    return tuple(_parse(text, folder or Path())[1])
+
+
+def _read(path: str | os.PathLike[str]) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise SchemaError(f"cannot read the schema {path}: {reason(error)}") from None
+
+
+def _parse(text: str, folder: Path) -> tuple[Schema | None, list[Problem]]:
+    """The schema, or every problem that keeps it from being one."""
+    try:
+        raw = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        return None, [Problem(None, None, None, f" is not valid TOML: {error}. Mend that line")]
+    except RecursionError:
+        return None, [Problem(None, None, None, " is not valid TOML: nested too deeply")]
+    except ValueError:  # Python reads whole numbers of at most some thousand digits, and years up to 9999
+        return None, [Problem(None, None, None, " holds a number or a date that is out of all bounds. Mend it")]
+    open_ones = gaps(raw, text)
+    raw, unread = fill_in(raw, text, folder)
+    try:
+        inline_files(raw, folder)
+    except ValueError as error:
+        unread.append(Problem(None, None, None, str(error), ""))
+    known = {(p.column, p.key) for p in (*open_ones, *unread)}
+    kinds = {p.column for p in open_ones if p.key == "kind"}  # without a kind nothing else can be said
+    try:
+        found = Schema.model_validate(raw)
+    except ValidationError as error:
+        others = [p for p in faults(error, text) if (p.column, p.key) not in known and p.column not in kinds]
+        return None, [*open_ones, *unread, *others, *_label(raw, text, others)]
+    return (None, [*open_ones, *unread]) if known else (found, [])
+
+
+def _label(raw: dict[str, Any], text: str, others: list[Problem]) -> list[Problem]:
+    """A label that is no column, said also where the columns are not yet whole."""
+    label, columns = raw.get("label"), raw.get("columns")
+    said = any(p.column is None for p in others)
+    if said or not isinstance(columns, dict) or not isinstance(label, str) or label in columns or label == "?":
+        return []
+    words = f": '{label}' is not a column of the schema. Its columns: {', '.join(list(columns)[:12])}"
+    return [Problem(None, "label", line_of(text, None, "label"), words)]
