@@ -12,7 +12,7 @@ import pytest
 from sklearn.ensemble import GradientBoostingClassifier
 from sklearn.metrics import roc_auc_score
 
-from dpmerf.codec import Codec
+from dpmerf.encoding.codec import Codec
 from dpmerf.schema import Category, Schema
 
 SCHEMA = Path(__file__).parents[2] / "benchmarks" / "schemas" / "adult.toml"
@@ -44,7 +44,7 @@ def test_adult_end_to_end(data_dir: Path, tmp_path: Path) -> None:
 
 @pytest.mark.data
 def test_every_category_can_be_produced(data_dir: Path) -> None:
-    from dpmerf.presets import make_plan
+    from dpmerf.methods.presets import make_plan
     from dpmerf.private.measure import measure
     from dpmerf.train import train
 

@@ -86,7 +86,7 @@ def _wrong_inputs(place: Path) -> dict[str, tuple[tuple[object, ...], str]]:
         "missing file": (swap("data.parquet", "nowhere.parquet"), "no file"),
         "empty file": (swap("data.parquet", "empty.csv"), "is empty"),
         "truncated Parquet": (swap("data.parquet", "cut.parquet"), "damaged"),
-        "binary garbage": (swap("data.parquet", "garbage.csv"), "the schema names"),
+        "binary garbage": (swap("data.parquet", "garbage.csv"), "control characters"),
         "half-filled schema": (swap("schema.toml", "half.toml"), 'still "?"'),
         "zero epsilon": (swap(1, 0), "epsilon is 0"),
         "negative epsilon": (swap(1, -1), "epsilon is -1"),

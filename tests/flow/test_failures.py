@@ -18,11 +18,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from dpmerf.errors import ArtefactError, DataError
-from dpmerf.presets import make_plan
+from dpmerf.folders import check_writable, keep
+from dpmerf.methods.presets import make_plan
+from dpmerf.output.whole_files import appearing
 from dpmerf.private.ledger import Ledger
 from dpmerf.private.measure import measure
-from dpmerf.private.rows import Rows, open_rows
+from dpmerf.release import Release
 from dpmerf.schema import Schema
+from dpmerf.sources.rows import Rows, open_rows
 from fixed_noise import FixedNoise
 
 SCHEMA_TEXT = '[columns.a]\nkind = "number"\nmin = 0\nmax = 1\n[columns.b]\nkind = "category"\nvalues = ["x", "y"]\n'
@@ -64,7 +67,7 @@ def test_a_file_that_is_cut_short(folder: Path, ledger: Ledger) -> None:
     rows = open_rows(folder)
     whole = (folder / "2.parquet").read_bytes()
     (folder / "2.parquet").write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(DataError, match=r"2\.parquet is damaged"):
+    with pytest.raises(DataError, match=r"2\.parquet changed while it was read"):
         measure(rows, PLAN, ledger=ledger)
     assert len(ledger.entries()) == 1
 
@@ -125,11 +128,65 @@ def test_a_full_disk(folder: Path, ledger: Ledger, tmp_path: Path) -> None:
     assert (tmp_path / "release" / "release.json").exists()
 
 
+@pytest.mark.parametrize("kind", ["the working folder", "an empty folder", "a link to an empty folder"])
+def test_an_empty_folder_that_is_there_is_filled(
+    kind: str, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """None of these can be replaced by a rename: the release that was paid for would be lost."""
+    (tmp_path / "out").mkdir()
+    target = tmp_path / "out"
+    if kind == "the working folder":
+        monkeypatch.chdir(target)
+        target = Path(".")
+    elif kind == "a link to an empty folder":
+        target = tmp_path / "link"
+        target.symlink_to(tmp_path / "out")
+    measure(folder, PLAN).save(target)
+    assert sorted(p.name for p in (tmp_path / "out").iterdir()) == ["CARD.md", "release.json", "sums.safetensors"]
+    Release.load(target)
+
+
+def test_a_place_that_cannot_take_the_release_is_refused_before_the_charge(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "nothing")
+    with pytest.raises(ArtefactError, match="link to nothing"):
+        check_writable(tmp_path / "link")
+    with pytest.raises(ArtefactError, match="cannot write"):
+        check_writable(tmp_path / "out", 2**60)  # no disk has room for that
+    with pytest.raises(ArtefactError, match="cannot write"):
+        check_writable(tmp_path / ("n" * 300))
+    assert list(tmp_path.iterdir()) == [tmp_path / "link"]
+
+
+def test_a_release_that_cannot_be_saved_is_saved_elsewhere(folder: Path, tmp_path: Path) -> None:
+    made = measure(folder, PLAN)
+
+    def save(place: Path) -> None:
+        if place.name == "out":
+            raise ArtefactError("cannot write out: the disk refused")
+        made.save(place)
+
+    with pytest.raises(ArtefactError, match="not lost: it is in") as said:
+        keep(save, tmp_path / "out")
+    assert Release.load(str(said.value).rpartition(" is in ")[2]).plan == PLAN
+
+
+def test_two_processes_write_one_file_and_the_killed_one_leaves_nothing(tmp_path: Path) -> None:
+    process = subprocess.Popen(["true"])
+    process.wait()
+    (tmp_path / f".rows.csv.{process.pid}.part").write_text("half")
+    (tmp_path / f".rows.csv.{os.getpid()}x.part").write_text("not ours")
+    with appearing(tmp_path / "rows.csv") as place:
+        assert str(os.getpid()) in place.name
+        place.write_text("whole")
+    assert (tmp_path / "rows.csv").read_text() == "whole"
+    assert sorted(p.name for p in tmp_path.iterdir()) == [f".rows.csv.{os.getpid()}x.part", "rows.csv"]
+
+
 SLOW = textwrap.dedent(
     """
     import sys, time
     from dpmerf.cli import main
-    from dpmerf.private import rows
+    from dpmerf.sources import rows
     whole = rows.Csv.batches
     def slowly(self, columns):
         for batch in whole(self, columns):

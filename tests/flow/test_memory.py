@@ -26,7 +26,7 @@ max = 9
 """
 CHILD = """
 import resource, sys
-from dpmerf.presets import make_plan
+from dpmerf.methods.presets import make_plan
 from dpmerf.private.measure import measure
 from dpmerf.schema import Schema
 made = measure(sys.argv[1], make_plan(Schema.load("schema.toml"), 1.0, 1e-6, rows=50_000))

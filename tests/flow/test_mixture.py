@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dpmerf.presets import make_plan
+from dpmerf.methods.presets import make_plan
 from dpmerf.private.measure import measure
 from dpmerf.schema import Schema
 from dpmerf.train import train

@@ -15,7 +15,7 @@ import pytest
 
 from conftest import mixed_rows
 from dpmerf.evaluate import classifiers
-from dpmerf.presets import make_plan
+from dpmerf.methods.presets import make_plan
 from dpmerf.private.measure import measure
 from dpmerf.report import make_report
 from dpmerf.train import train
@@ -55,7 +55,7 @@ def page(mixed_schema, tmp_path_factory) -> Path:
     )
     few = {name: classifiers.table_classifiers()[name] for name in ("Logistic regression", "XGBoost")}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("dpmerf.evaluate.run.table_classifiers", lambda: few)
+        patch.setattr("dpmerf.evaluate.compare.table_classifiers", lambda: few)
         report = make_report(model.release, model, real=mixed_rows(1500, seed=2), train=mixed_rows(1500))
     path = tmp_path_factory.mktemp("report") / "report.html"
     report.write(path)
@@ -115,7 +115,7 @@ def test_the_page_opens_quietly_and_fits(page, width, tmp_path):
     assert title is not None
     seen = json.loads(html.unescape(title[1]))
     assert seen["width"] == width and seen["scroll"] <= width, seen
-    assert seen["wide"] == [] and seen["sections"] == 6
+    assert seen["wide"] == [] and seen["sections"] == 7
     assert seen["drawn"] == page.read_text(encoding="utf-8").count("<svg")
 
     folder = Path(os.environ.get("DPMERF_SCREENSHOTS") or tmp_path)

@@ -18,18 +18,19 @@ import pytest
 import torch
 
 import dpmerf
-from dpmerf.budget import Unit
+from dpmerf.accounting.unit import Unit
 from dpmerf.errors import DataError
-from dpmerf.presets import make_plan
-from dpmerf.private import spark as engine
+from dpmerf.methods.presets import make_plan
 from dpmerf.private.ledger import Ledger
 from dpmerf.private.local import sum_locally
 from dpmerf.private.measure import measure
-from dpmerf.private.rows import open_rows
-from dpmerf.private.spark import SparkTable, sum_on_spark
+from dpmerf.private.spark import sum_on_spark
 from dpmerf.progress import SILENT
 from dpmerf.release import Release
 from dpmerf.schema import Schema
+from dpmerf.sources import spark_table
+from dpmerf.sources.rows import open_rows
+from dpmerf.sources.spark_table import SparkTable
 from fixed_noise import FixedNoise
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
@@ -187,7 +188,7 @@ def test_a_release_from_a_spark_frame(frame: Any, tmp_path: Path) -> None:
     made = dpmerf.release(frame, plan, ledger=tmp_path / "spark.ledger")
     assert made.rows == N
     made.save(tmp_path / "release")
-    assert dpmerf.Release.verify(tmp_path / "release").rows == N
+    assert dpmerf.verify(tmp_path / "release").release.rows == N
     exact = measure(frame, plan, noise=FixedNoise())
     local = measure(TABLE, plan, noise=FixedNoise())
     assert all(torch.equal(exact.sums[name], local.sums[name]) for name in local.sums)
@@ -208,4 +209,4 @@ def test_failures_are_plain_and_keep_the_ledger(session: Any, tmp_path: Path) ->
     with pytest.raises(DataError, match="no such column"):
         measure(frame.drop("ward"), plan)
     with pytest.raises(DataError, match="cannot read"):
-        engine.open_spark(str(tmp_path / "nothing.parquet"))
+        spark_table.open_spark(str(tmp_path / "nothing.parquet"))

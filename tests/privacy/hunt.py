@@ -8,12 +8,12 @@ import torch
 from torch import Tensor
 
 from dpmerf.audit.canary import end_row, random_row, table
-from dpmerf.codec import Batch
+from dpmerf.encoding.codec import Batch
 from dpmerf.features.algebra import BITS, Block, FeatureMap
 from dpmerf.plan import Plan
+from dpmerf.plan.queries import View
 from dpmerf.private import contribute
 from dpmerf.private.contribute import Sums
-from dpmerf.recipes import View
 
 
 def integers(phi: FeatureMap, batch: Batch) -> list[list[int]]:

@@ -10,12 +10,12 @@ import pytest
 
 from dpmerf import cli
 from dpmerf.audit import audit, neighbours
-from dpmerf.audit.cli import words
+from dpmerf.cli.audit_command import words
 from dpmerf.errors import PlanError
+from dpmerf.plan.queries import Directions, Tables
 from dpmerf.private.measure import measure
 from dpmerf.private.noise import OpenDPGaussian
-from dpmerf.recipes import Directions, Tables
-from privacy.planted import half_the_noise
+from privacy.bugs.noise import half_the_noise
 from privacy.variants import FULL, LABEL, NUMBERS, ROW, VARIANTS, preset
 
 pytestmark = pytest.mark.privacy

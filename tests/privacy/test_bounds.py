@@ -11,16 +11,16 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dpmerf.budget import Unit
-from dpmerf.codec import Batch
+from dpmerf.accounting.unit import Unit
+from dpmerf.encoding.codec import Batch
 from dpmerf.features.algebra import FeatureMap, constant, of, onehot, squared_diameter
 from dpmerf.features.moments import Moments
+from dpmerf.methods.presets import make_plan
 from dpmerf.plan import Plan, Stage
-from dpmerf.presets import make_plan
+from dpmerf.plan.queries import View
 from dpmerf.private.contribute import Sums
 from dpmerf.private.measure import measure
 from dpmerf.private.noise import OpenDPGaussian
-from dpmerf.recipes import View
 from dpmerf.schema import Schema
 from privacy.hunt import check, climb, illegal, integers, longest_block, rows_of
 from privacy.variants import ADD, FULL, PERSON, ROW, VARIANTS, preset, worst
@@ -183,7 +183,7 @@ def test_codes_and_numbers_of_a_cell_ignore_their_neighbours() -> None:
 
 def test_the_diameter_by_brute_force() -> None:
     """Random sums and products over tiny variables: no pair of rows beats the formula, and some pair meets it."""
-    from dpmerf.codec import Variable
+    from dpmerf.encoding.codec import Variable
     from dpmerf.features.fourier import Fourier
 
     rng = np.random.default_rng(0)
@@ -259,8 +259,8 @@ def test_a_person_never_counts_for_more_than_the_cap(excess: int) -> None:
         }
         data = pa.table({name: mine[name][::2] + others[name] + mine[name][1::2] for name in others})
         from dpmerf.private.measure import sum_locally
-        from dpmerf.private.rows import Frame
         from dpmerf.progress import SILENT
+        from dpmerf.sources.rows import Frame
 
         return sum_locally(Frame(data), plan, phi, plan.stages[0].recipe.view(plan.codec), SILENT, "")[0]
 

@@ -9,14 +9,14 @@ import pytest
 import torch
 from scipy import stats
 
-from dpmerf.budget import Unit
-from dpmerf.counts import class_shares
+from dpmerf.accounting.unit import Unit
 from dpmerf.errors import BudgetError
 from dpmerf.private import measure as measuring
-from dpmerf.private.choose import SHARE_BITS, choose, integer_shares, moved, score
 from dpmerf.private.measure import measure
 from dpmerf.private.noise import OpenDPGaussian
+from dpmerf.private.select import SHARE_BITS, choose, integer_shares, moved, score
 from dpmerf.release import Release
+from dpmerf.release.noisy_tables import class_shares
 from fixed_noise import FixedNoise
 from privacy.variants import ADD, ALARM, CATEGORIES, FULL, LABEL, NUMBERS, PERSON, ROW, VARIANTS, choice, worst
 

@@ -17,14 +17,14 @@ import pyarrow as pa
 import pytest
 import torch
 
+from dpmerf.accounting.gaussian import epsilon_of, mu_of
 from dpmerf.audit.bounds import MuBound, mu_bound
 from dpmerf.audit.canary import Neighbours, tile
-from dpmerf.budget import epsilon_of, mu_of
+from dpmerf.plan.queries import Tables
 from dpmerf.private.measure import measure
 from dpmerf.private.noise import OpenDPGaussian
-from dpmerf.recipes import Tables
 from dpmerf.release import Release
-from privacy.planted import Recorder
+from privacy.recorder import Recorder
 from privacy.variants import ALARM, FULL, VARIANTS, antipodal, worst
 
 pytestmark = pytest.mark.privacy

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
 from pathlib import Path
 from statistics import NormalDist
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
-from dpmerf.budget import attacker_odds, choice_of, mu_of, noise_multiplier
-from dpmerf.codec import Codec
-from dpmerf.presets import CHOSEN, make_plan
+from dpmerf.accounting.gaussian import attacker_odds, choice_of, delta_of, mu_of, noise_multiplier
+from dpmerf.encoding.codec import Codec
+from dpmerf.methods.presets import CHOSEN, make_plan
+from dpmerf.plan.queries import Directions
 from dpmerf.private.measure import measure
-from dpmerf.recipes import Directions
+from dpmerf.report.sections import guarantee
 from dpmerf.schema import Schema
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -69,6 +72,55 @@ def test_the_example_of_a_choice() -> None:
     assert round(2 * math.log(p / (1 - p)), 4) == said(r"as its μ it would have ([\d.]+\d)")
 
 
+PROMISE = (DOCS / "promise.md").read_text(encoding="utf-8")
+
+
+def bound_on_the_tail(curve: Callable[[float], float], epsilon: float) -> float:
+    """By the formula of the proof, on a grid of our own."""
+    return min(curve(e) / (1 - math.exp(e - epsilon)) for e in np.linspace(0, epsilon, 4000, endpoint=False))
+
+
+def test_how_often_belief_passes_its_bound() -> None:
+    """Not δ: the probability that the loss exceeds ε is larger."""
+    mu, normal = mu_of(1.0, 1e-5), NormalDist()
+    one_stage = 1 - normal.cdf(1 / mu - mu / 2)
+    assert one_stage == pytest.approx(said(r"Q\(3\.596608\) = ([\d.e-]+), sixteen"), rel=1e-5)
+    assert round(one_stage / 1e-5) == 16
+    several = bound_on_the_tail(lambda e: delta_of(mu, e), 1.0)
+    assert several == pytest.approx(said(r"on the card: ([\d.e-]+) at"), rel=5e-3)
+    chosen = mu * 0.6**0.5
+    with_choice = bound_on_the_tail(lambda e: delta_of(chosen, e, (choice_of(1.0, 1e-5, chosen),)), 1.0)
+    for words, value in (
+        (r"of at most ([\d.e-]+), or [\d.e-]+ for a plan of one", several),
+        (r"or ([\d.e-]+) for a plan of one stage: that is more than δ", one_stage),
+        (r"passes 73\.1 % with a probability of at most\n([\d.e-]+)\.", with_choice),
+    ):
+        found = re.search(words, PROMISE)
+        assert found and value <= float(found[1]) <= value * 1.01, words
+    assert f"cannot pass {100 / (1 + math.exp(-1)):.1f} %" in PROMISE
+    at_delta = [
+        _smallest(lambda e: bound_on_the_tail(lambda x: delta_of(mu, x), e) <= 1e-5),
+        _smallest(lambda e: 1 - normal.cdf(e / mu - mu / 2) <= 1e-5),
+    ]
+    beliefs = [f"{100 / (1 + math.exp(-e)):.1f} %" for e in at_delta]
+    assert f"passes {beliefs[0]}, or {beliefs[1]} for a plan of one stage" in PROMISE.replace("\n", " ")
+
+
+def _smallest(holds: Callable[[float], bool]) -> float:
+    low, high = 1.0, 2.0
+    for _ in range(12):
+        low, high = (low, (low + high) / 2) if holds((low + high) / 2) else ((low + high) / 2, high)
+    return high
+
+
+@pytest.mark.parametrize("preset", ["paper", "default"])
+def test_the_card_and_the_report_say_how_often(preset: str) -> None:
+    release = measure(ROWS, make_plan(SCHEMA, 1.0, 1e-5, rows=1000, preset=preset))
+    said_there = re.findall(r"except with a\s+probability of at most ([\d.e-]+\d)", release.card() + guarantee(release))
+    assert said_there == ["1.62e-04" if preset == "paper" else "4.14e-04"] * 2
+    assert release.guarantee()["attacker_posterior_passed"] == pytest.approx(float(said_there[0]), rel=1e-2)
+
+
 def test_the_numbers_of_the_proof_are_on_the_card() -> None:
     plan = make_plan(SCHEMA, 1.0, 1e-5, rows=1000, preset="paper")
     card = measure(ROWS, plan).card()
@@ -88,7 +140,7 @@ def test_sigma_of_every_stage_follows_from_the_card_alone() -> None:
 
 
 def test_the_table_of_bounds() -> None:
-    from dpmerf.codec import Variable
+    from dpmerf.encoding.codec import Variable
     from dpmerf.features.algebra import FeatureMap, of, onehot
     from dpmerf.features.fourier import Fourier
 

@@ -22,17 +22,17 @@ import pytest
 import safetensors.torch
 import torch
 
-from dpmerf.codec import Codec
+from dpmerf.encoding.codec import Codec
 from dpmerf.errors import DpmerfError, LedgerError
 from dpmerf.model import Model
 from dpmerf.plan import Plan, digest
 from dpmerf.private.contribute import Sums
 from dpmerf.private.ledger import Ledger
 from dpmerf.private.measure import measure
-from dpmerf.private.npz import Npz
-from dpmerf.private.rows import open_rows
-from dpmerf.release import Release
+from dpmerf.release.verify import verify
 from dpmerf.schema import Schema
+from dpmerf.sources.npz import Npz
+from dpmerf.sources.rows import open_rows
 from dpmerf.train import train
 from privacy.fuzz import bytes_of, dumped, json_of, nested
 from privacy.variants import CATEGORIES, FULL, LABEL, NUMBERS, ODD, ROW, VARIANTS, preset, schema, worst
@@ -101,7 +101,7 @@ def test_damaged_artefacts(kind: str, artefacts: dict[str, Path], tmp_path: Path
         raw = (source / name).read_bytes()
         broken = bytes_of(raw, rng)
         place = copied(source, tmp_path / part, {name: broken})
-        load = Release.verify if part == "release" else Model.load
+        load = verify if part == "release" else Model.load
         outcome = attempt(number, lambda load=load, place=place: load(place))
         if outcome == "accepted":
             meaning = json.loads if name.endswith(".json") else bytes
@@ -128,9 +128,9 @@ def test_hostile_releases_with_hashes_made_to_fit(kind: str, artefacts: dict[str
                 hostile["plan_hash"] = digest(hostile.get("plan"))
                 hostile["hash"] = digest({k: v for k, v in hostile.items() if k != "hash"})
         place = copied(source, tmp_path / "release", {**files, "release.json": dumped(hostile)})
-        outcome = attempt(number, lambda place=place: Release.verify(place))
+        outcome = attempt(number, lambda place=place: verify(place))
         if outcome == "accepted":
-            release = Release.verify(place)
+            release = verify(place).release
             assert release.guarantee()["mu"] == pytest.approx(release.plan.mu)
             attempt(number, release.card)
     assert not Path("/tmp/dpmerf-pwned").exists()
@@ -175,13 +175,13 @@ def test_deep_and_swollen_documents(artefacts: dict[str, Path], tmp_path: Path) 
         ("sums.safetensors", b"\x80\x04cos\nsystem\n(S'touch /tmp/dpmerf-pwned'\ntR."),
     ):
         place = copied(source, tmp_path / "release", {name: content})
-        assert attempt(0, lambda place=place: Release.verify(place)) == "refused"
+        assert attempt(0, lambda place=place: verify(place)) == "refused"
     (tmp_path / "plan.json").write_text(nested(100_000))
     assert attempt(0, lambda: Plan.load(tmp_path / "plan.json")) == "refused"
     assert attempt(0, lambda: Schema.parse("a = " + nested(50_000))) == "refused"
     with open(tmp_path / "release" / "release.json", "wb") as sparse:  # a terabyte that takes no room
         sparse.truncate(2**40)
-    assert attempt(0, lambda: Release.verify(tmp_path / "release")) == "refused"
+    assert attempt(0, lambda: verify(tmp_path / "release")) == "refused"
     assert not Path("/tmp/dpmerf-pwned").exists()
 
 

@@ -11,21 +11,21 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 
-from dpmerf import cells
-from dpmerf.budget import Unit
-from dpmerf.codec import Batch, Codec
+from dpmerf.accounting.unit import Unit
+from dpmerf.encoding import cells
+from dpmerf.encoding.binning import Binning
+from dpmerf.encoding.codec import Batch, Codec
 from dpmerf.errors import DataError, LedgerError
 from dpmerf.features.algebra import of
 from dpmerf.features.dense import Dense
-from dpmerf.grid import Binning
+from dpmerf.methods.presets import make_plan
 from dpmerf.plan import Plan, Stage
-from dpmerf.presets import make_plan
+from dpmerf.plan.queries import Tables
 from dpmerf.private.contribute import bounded
 from dpmerf.private.ledger import Ledger
 from dpmerf.private.measure import measure
-from dpmerf.private.rows import Rows, open_rows
-from dpmerf.recipes import Tables
 from dpmerf.schema import Schema
+from dpmerf.sources.rows import Rows, open_rows
 from privacy.variants import VARIANTS
 
 SCHEMA = Schema.parse(

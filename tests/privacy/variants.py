@@ -8,11 +8,11 @@ from collections.abc import Callable
 import numpy as np
 import pyarrow as pa
 
+from dpmerf.accounting.unit import Unit
 from dpmerf.audit.canary import Neighbours, neighbours
-from dpmerf.budget import Unit
+from dpmerf.methods.presets import CHOSEN, make_plan
 from dpmerf.plan import Plan, Stage
-from dpmerf.presets import CHOSEN, make_plan
-from dpmerf.recipes import Choice, CloserLook, Directions, Embedding, Histograms, Tables
+from dpmerf.plan.queries import Choice, CloserLook, Directions, Embedding, Histograms, Tables
 from dpmerf.schema import Schema
 
 FULL = os.environ.get("DPMERF_PRIVACY") == "full"

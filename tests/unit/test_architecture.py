@@ -6,12 +6,11 @@ from pathlib import Path
 SOURCE = Path(__file__).parents[2] / "src" / "dpmerf"
 # Each rung may import only rungs above it (and its own folder).
 LADDER = [
-    "errors", "folders", "progress", "schema", "draft", "cells", "pixels", "codec", "cuts", "grid", "scores",
-    "features", "error", "recipes", "losses", "budget", "price", "plan", "image_presets", "presets", "release",
-    "counts", "private", "generators", "model", "train", "tables", "gallery", "evaluate", "report", "api", "audit",
-    "demo_data", "cli",
+    "errors", "folders", "progress", "schema", "metadata", "encoding", "features", "accounting", "plan", "methods",
+    "release", "sources", "private", "generators", "model", "train", "inference", "output", "evaluate", "report",
+    "dossier", "pipeline", "api", "audit", "demo", "app", "cli",
 ]  # fmt: skip
-MAY_ENTER = {"private", "api", "audit", "cli", "__init__"}  # who may import dpmerf.private
+MAY_ENTER = {"private", "pipeline", "api", "audit", "app", "cli", "__init__"}  # who may import dpmerf.private
 
 
 def _rung(path: Path) -> str:

@@ -13,12 +13,13 @@ pytest.importorskip("dp_accounting")
 pytest.importorskip("opacus")
 
 import dp_accounting
-from benchmarks.baselines import BASELINES, dpsgd, reducedset
+from benchmarks.baselines import BASELINES, dpsgd, pictures, reducedset
 from benchmarks.baselines.pategan import vote_noise
 from benchmarks.baselines.privbayes import Discrete, choose_network
+from benchmarks.baselines.tabular import network
 from benchmarks.methods import Task
 
-from dpmerf.budget import delta_of
+from dpmerf.accounting.gaussian import delta_of
 from dpmerf.features.fourier import Fourier
 from dpmerf.schema import Schema
 
@@ -88,7 +89,7 @@ def test_one_unsampled_step_costs_at_least_the_exact_gaussian():
 
 
 def test_clipping_holds_for_every_row():
-    model = torch.nn.Linear(3, 1)
+    model = torch.nn.Sequential(torch.nn.Linear(3, 1))
     gradient = dpsgd.NoisyGradient(model, torch.square, 1.0, 0.0, 1.0, torch.Generator())
     rows = 100 * torch.randn(50, 3)
     singles = [gradient(row[None]) for row in rows]
@@ -99,8 +100,41 @@ def test_clipping_holds_for_every_row():
     )
 
 
+def test_clipped_gradients_are_those_of_opacus():
+    from opacus import GradSampleModule
+    from opacus.optimizers import DPOptimizer
+
+    torch.manual_seed(0)
+    model = network(5, (7, 6), 1)
+    rows = 3 * torch.randn(20, 5)
+    ours = dpsgd.NoisyGradient(model, torch.square, 0.7, 0.0, 20.0, torch.Generator())(rows)
+    wrapped = GradSampleModule(model, loss_reduction="sum")
+    optimiser = DPOptimizer(
+        torch.optim.SGD(model.parameters(), lr=1.0), noise_multiplier=0.0, max_grad_norm=0.7, expected_batch_size=20
+    )
+    wrapped(rows).square().sum().backward()
+    optimiser.pre_step()
+    for one, two in zip(ours, optimiser.params, strict=True):
+        assert torch.allclose(one, two.grad, atol=1e-6)
+
+
+def test_dp_gan_learns_each_class_from_its_own_rows():
+    frame = BASELINES["dp-gan"](Task(small(4000), SCHEMA, 50.0, 1e-5, seed=0)).to_pandas()
+    assert frame.loc[frame["y"] == 1, "x"].mean() - frame.loc[frame["y"] == 0, "x"].mean() > 0.2
+
+
+@pytest.mark.parametrize("name", pictures.SIZES)
+def test_picture_gans_give_pictures_and_a_learning_curve(name):
+    rng = np.random.default_rng(0)
+    y = rng.integers(3, size=300).astype(np.uint8)
+    x = (rng.random((300, 8, 8)) * 80 * (1 + y[:, None, None])).astype(np.uint8)
+    made, labels, cost = pictures.generate(name, x, y, 5.0, 1e-5, 50, seed=1, quick=True)
+    assert made.shape == (50, 8, 8) and made.dtype == np.uint8 and set(labels) <= {0, 1, 2}
+    assert cost["curve"][-1][0] == 10 and cost["steps"] == 10
+
+
 def test_noise_has_its_scale_even_without_rows():
-    model = torch.nn.Linear(2000, 1)
+    model = torch.nn.Sequential(torch.nn.Linear(2000, 1))
     gradient = dpsgd.NoisyGradient(model, torch.square, 0.5, 3.0, 10.0, torch.Generator().manual_seed(0))
     weights, _ = gradient(torch.empty(0, 2000))
     assert float(weights.std()) == pytest.approx(0.5 * 3.0 / 10, rel=0.1)

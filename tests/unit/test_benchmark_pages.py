@@ -4,8 +4,20 @@ import pytest
 
 pytest.importorskip("benchmarks", reason="the benchmarks are not beside the package")
 
-from benchmarks import balog, epsilon_curve, images, mixture, peers_page, privbayes, proposition1, summary, table1_page
-from benchmarks.registry import Run
+from benchmarks import (
+    balog,
+    claims,
+    epsilon_curve,
+    images_page,
+    mixture,
+    paper,
+    peers_page,
+    privbayes,
+    proposition1,
+    summary,
+    table1_page,
+)
+from benchmarks.registry import FOLDER, Run
 from benchmarks.store import Store
 
 MODELS = {"A": {"roc_auc": 0.8, "pr_auc": 0.6, "roc_auc_hard": 0.7, "pr_auc_hard": 0.5}}
@@ -34,10 +46,10 @@ def test_balog_and_mixture_run_and_resume(tmp_path):
     store = Store(tmp_path)
     for module, only in ((balog, "reduced-set"), (mixture, "/mixture/paper/")):
         module.run(Run(store, None, quick=True, only=(only,)))
-    stored = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.json")}
-    assert len(stored) == 3  # the mixture's real points too
+    stored = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.jsonl")}
+    assert sum(len(store.lines(name)) for name in store.experiments()) == 3  # the mixture's real points too
     balog.run(Run(store, None, quick=True, only=("reduced-set",)))
-    assert stored == {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.json")}
+    assert stored == {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.jsonl")}
     assert "reduced set" in balog.page(store) and "modes" in mixture.page(store)
     assert (tmp_path / "mixture" / "mixture.svg").exists() and (tmp_path / "balog" / "balog.svg").exists()
 
@@ -55,19 +67,22 @@ def test_table1_page_has_ours_beside_the_papers(tmp_path):
     store.write("table1/honest/adult/default/1", RESULT)
     store.write("table1/honest/adult/paper/1", {"error": "it failed"})
     page = table1_page.page(store)
-    assert "0.700/0.500 (0.650/0.564)" in page and "per classifier" in page
+    assert "0.700/0.500 (0.650/0.564)" in page
+    assert "| A | 0.700/0.500 |" in table1_page.classifiers(store)
     assert "0.700/0.500" in summary.headline(store)
 
 
 def test_pictures_are_averaged_over_runs_and_classifiers(tmp_path):
     store = Store(tmp_path)
     for run, accuracy in ((1, 0.7), (2, 0.9)):
-        for model, slug in images.SLUGS.items():
-            store.write(f"images/mnist/default/1/{run}/{slug}", {"accuracy": accuracy if model != images.CNN else 0.95})
+        for model, slug in images_page.SLUGS.items():
+            store.write(
+                f"images/mnist/default/1/{run}/{slug}", {"accuracy": accuracy if model != images_page.CNN else 0.95}
+            )
     store.write("images/mnist/default/1/1/cost", {"cpu_release": 60.0, "cpu_train": 30.0})
     store.write("images/fashion_mnist/paper/1/1/lda", {"accuracy": 0.6})
-    assert "| mnist | default | 1 | 2 | 1.5 | **0.800** | 0.652 | 0.950 |" in images.page(store)
-    assert "(1 of 12)" in images.page(store)
+    assert "| mnist | **DP-MERF, default** | 1 | 2 | 1.5 | **0.800** | 0.652 | 0.950 |" in images_page.page(store)
+    assert "(1 of 12)" in images_page.page(store)
     assert "| mnist | 0.652 | (0 of 12) | – | 0.800 | 0.950 |" in summary.pictures(store)
 
 
@@ -104,3 +119,46 @@ def test_prc_at_another_share_keeps_recall_and_alarms():
         roc = (1 + recall - alarms) / 2
         found = table1_page.at_share(roc, prc(recall, alarms, share), share, other)
         assert found == pytest.approx(prc(recall, alarms, other), abs=1e-6)
+
+
+def test_the_first_screen_weighs_our_numbers_against_the_papers(tmp_path):
+    store = Store(tmp_path)
+    for method, roc in (("default", 0.80), ("paper", 0.60), ("dp-gan", 0.65)):
+        mean = {"roc_auc_hard": roc, "pr_auc_hard": 0.56}
+        store.write(f"table1/paper/adult/{method}/1", {"utility": {"models": {"A": mean}, "mean": mean}})
+    shown = claims.numbers(store)
+    assert "| adult, ROC/PRC | 0.650/0.564 | 0.600/0.560 | **0.800/0.560** | `table1` | above/level |" in shown
+    assert "| covtype, F1 | 0.467 | – | **–** | `table1` | – |" in shown
+    said = claims.words(store)
+    assert "0 of 1 tables" in said and "adult (0.600 against 0.650 of dp-gan)" in said  # a claim can fail
+    assert "sensitivity 2.000 without and 2.000 with" in said
+
+
+def test_what_was_not_run_is_said_with_the_time_it_would_take(tmp_path):
+    store = Store(tmp_path)
+    store.write("table1/paper/adult/dp-gan/1", RESULT, seconds=600.0)
+    page = table1_page.page(store)
+    assert "Not run yet, about" in page and "census dp-gan" in page and "adult dp-gan" not in page
+    store.write("table1/paper/census/dp-gan/1", {"error": "out of memory"})
+    assert "Failed: census dp-gan: out of memory" in table1_page.page(store)
+
+
+def test_every_number_of_the_papers_tables_stands_on_the_page_beside_ours():
+    text = (FOLDER / "README.md").read_text(encoding="utf-8")
+    for name, columns in paper.TABLE1.items():
+        line = next(line for line in text.splitlines() if line.startswith(f"| {name} (") and line.count("(") > 4)
+        for method, values in columns.items():
+            published = "/".join(f"{v:.3f}" for v in values)
+            assert f"({published})" in line, (name, method)
+            if f"– ({published})" in line:  # then a sentence says why
+                assert f"{name} {method.replace(' ', '-')}" in text
+    for name, numbers in images_page.PAPER.items():
+        for (preset, epsilon), value in numbers.items():
+            ours = [cells for cells in map(_cells, text.splitlines()) if len(cells) == 8 and cells[0] == name]
+            shown = [c for c in ours if c[1] == images_page.TITLES[preset] and f"{value:.3f}" in c[6]]
+            said = f"{name} real" if preset == "real" else f"{name} {preset} at ε = "
+            assert shown or said in text, (name, preset, epsilon)
+
+
+def _cells(line: str) -> list[str]:
+    return [cell.strip() for cell in line.strip("|").split("|")]

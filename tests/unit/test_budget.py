@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from dpmerf import budget
-from dpmerf.budget import (
-    Unit,
+from dpmerf.accounting import gaussian as budget
+from dpmerf.accounting.curve import gaussian_deltas
+from dpmerf.accounting.gaussian import (
     attacker_odds,
     choice_of,
     compose,
@@ -24,8 +24,9 @@ from dpmerf.budget import (
     noise_multiplier,
     total_variation,
 )
+from dpmerf.accounting.selection import choice_losses
+from dpmerf.accounting.unit import Unit
 from dpmerf.errors import BudgetError
-from dpmerf.losses import choice_losses
 
 epsilons = st.floats(-4, 3).map(lambda exponent: 10.0**exponent)
 deltas = st.floats(-280, -0.01).map(lambda exponent: 10.0**exponent)
@@ -206,6 +207,27 @@ def test_attacker_odds() -> None:
     assert odds.posterior == pytest.approx(math.e / (1 + math.e))
     assert budget.attacker_odds(1.0, 1e-5, mu=0.1).accuracy < odds.accuracy
     assert budget.attacker_odds(1e3, 1e-5).posterior == 1
+    assert odds.passed == pytest.approx(stats.norm.sf(1 / mu_of(1.0, 1e-5) - mu_of(1.0, 1e-5) / 2))
+    assert budget.loss_above(1.0, 0.0) == budget.loss_above(1.0, 0.0, adaptive=True) == 0
+
+
+def test_a_loss_above_epsilon_is_bounded_also_where_stages_adapt() -> None:
+    """A second stage that stops once the first has given enough away: more often above ε than one Gaussian."""
+    mu, epsilon = 1.0, 1.5
+    rng = np.random.default_rng(0)
+    part = mu / math.sqrt(2)
+    first = rng.normal(part**2 / 2, part, 400_000)
+    second = np.where(first > epsilon, 0.0, rng.normal(part**2 / 2, part, 400_000))
+    seen = float((first + second > epsilon).mean())
+    assert budget.loss_above(epsilon, mu) + 0.005 < seen < budget.loss_above(epsilon, mu, adaptive=True)
+
+
+def test_a_choice_may_exceed_epsilon_more_often_than_its_dominating_pair_says() -> None:
+    """Both ends of a window that reaches just beyond ε: the mean over the losses of the pair would be too little."""
+    width, epsilon = 1.0, 0.5
+    worst = (math.exp(width) - math.exp(epsilon)) / math.expm1(width)
+    losses, mass = choice_losses((width,))
+    assert float(mass[losses > epsilon].sum()) < worst <= budget.loss_above(epsilon, 0.0, (width,))
 
 
 # --- the unit --------------------------------------------------------------------------------------------------------
@@ -277,11 +299,44 @@ def bounded_range_delta(width: float, epsilon: float) -> float:
 
 @pytest.mark.parametrize("width", [0.01, 0.4, 3.0])
 def test_the_losses_of_a_choice_have_the_curve_of_bounded_range(width: float) -> None:
-    found = choice_losses((width,))
+    found = list(zip(*choice_losses((width,)), strict=True))
     for epsilon in np.linspace(-1.2 * width, 1.2 * width, 25):
         ours = math.fsum(p * max(-math.expm1(epsilon - loss), 0.0) for loss, p in found)
         theirs = bounded_range_delta(width, epsilon)
         assert theirs - 1e-12 <= ours <= theirs + 2e-3 * math.tanh(width / 4)  # from above, and near
+
+
+@pytest.mark.parametrize("ranges", [(5e-324,), (1e-15,), (1e-9,), (1e-15, 0.4), (20.0,), (1e-3,) * 300, (20.0,) * 20])
+def test_no_choice_loses_its_mass(ranges: tuple[float, ...]) -> None:
+    losses, mass = choice_losses(ranges)
+    assert mass.sum() == pytest.approx(1, abs=1e-12) and (mass * np.exp(-losses)).sum() == pytest.approx(1, abs=1e-12)
+    assert mass.min() >= 0 and losses.max() >= sum(ranges) * (1 - 1e-12)
+
+
+@pytest.mark.parametrize("tiny", [5e-324, 1e-300, 1e-15, 1e-12, 1e-6])
+def test_a_tiny_choice_makes_nothing_free(tiny: float) -> None:
+    alone = delta_of(0.5, 1.0)
+    assert alone * (1 - 1e-15) <= delta_of(0.5, 1.0, (tiny,)) <= alone * (1 + 1e-5)
+    assert delta_of(3.0, 1.0, (tiny,)) >= delta_of(3.0, 1.0) * (1 - 1e-15)
+
+
+def test_many_choices_together_are_counted_from_above_and_near() -> None:
+    """Against a convolution of the densities on a much finer grid."""
+    ranges, step, law = (0.05, 0.3, 0.38, 0.38) * 10, 2e-3, np.ones(1)
+    for r in ranges:
+        middles = (np.arange(-round(r / step), round(r / step)) + 0.5) * step
+        law = np.convolve(law, np.exp(middles / 2) * step / (4 * math.sinh(r / 2)))
+    losses = (np.arange(len(law)) - (len(law) - 1) / 2) * step
+    for mu, epsilon in ((0.2, 1.0), (0.2, 4.0), (1.0, 3.0)):
+        fine = float(law @ gaussian_deltas(mu, epsilon - losses))
+        assert fine * (1 - 1e-4) <= delta_of(mu, epsilon, ranges) <= fine * 1.02
+
+
+@pytest.mark.parametrize("mu", [1e-3, 0.2, 1.0, 3.0, 30.0])
+def test_many_deltas_at_once_are_those_one_by_one(mu: float) -> None:
+    at = np.linspace(-6, 6, 41)
+    one = [delta_of(mu, e) if e >= 0 else -math.expm1(e) + math.exp(e) * delta_of(mu, -e) for e in at]
+    assert gaussian_deltas(mu, at) == pytest.approx(one, rel=1e-12, abs=1e-300)
 
 
 @few

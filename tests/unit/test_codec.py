@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpmerf.codec import Codec
+from dpmerf.encoding.codec import Codec
 from dpmerf.errors import SchemaError
-from dpmerf.private.rows import open_rows
 from dpmerf.schema import Schema
+from dpmerf.sources.rows import open_rows
 
 TYPES = """
 [columns.i8]

@@ -9,8 +9,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpmerf.counts import Layout, Noisy
-from dpmerf.generators.consistent import consistent, kept_share, positive, positive_parts
+from dpmerf.generators.maxent.consistent import consistent, kept_share, positive, positive_parts
+from dpmerf.release.noisy_tables import Layout, Noisy
 
 SIGMA = 30.0
 

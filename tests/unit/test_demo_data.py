@@ -6,7 +6,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from dpmerf import demo_data
+from dpmerf.demo import hospital as demo_data
 
 ROWS = 20_000
 DECLARED = tomllib.loads(demo_data.SCHEMA.read_text(encoding="utf-8"))

@@ -9,12 +9,15 @@ import pytest
 import torch
 
 import dpmerf
-from dpmerf.budget import Unit
-from dpmerf.codec import Axis, Codec
+from dpmerf.accounting.unit import Unit
+from dpmerf.encoding.binning import Fine, FineGrid
+from dpmerf.encoding.codec import Axis, Codec
+from dpmerf.encoding.normal_scores import LENGTHS, PARTS, STEP, Scores, lengths, pooled
 from dpmerf.errors import ArtefactError
 from dpmerf.features.moments import Moments
-from dpmerf.generators import elliptic, elliptic_fit
-from dpmerf.generators.elliptic import Elliptic
+from dpmerf.generators.elliptic import elliptic
+from dpmerf.generators.elliptic import estimate as elliptic_fit
+from dpmerf.generators.elliptic.elliptic import Elliptic
 from dpmerf.generators.shrinkage import (
     along,
     of_directions,
@@ -24,14 +27,12 @@ from dpmerf.generators.shrinkage import (
     stationary,
     toward_zero,
 )
-from dpmerf.grid import Fine, FineGrid
+from dpmerf.methods.presets import make_plan
 from dpmerf.model import Model
 from dpmerf.plan import Plan
-from dpmerf.presets import make_plan
+from dpmerf.plan.queries import Directions, Tables
 from dpmerf.private.measure import measure
-from dpmerf.recipes import Directions, Tables
 from dpmerf.schema import Schema
-from dpmerf.scores import LENGTHS, PARTS, STEP, Scores, lengths, pooled
 from dpmerf.train import train
 
 Q, N = 80, 6_000

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 import torch
 
-from dpmerf.budget import epsilon_of, mu_of
+from dpmerf.accounting.gaussian import epsilon_of, mu_of
 from dpmerf.errors import DpmerfError
 from dpmerf.evaluate.attack import clopper_pearson, membership_game, nearest_record
 from dpmerf.evaluate.views import Rows

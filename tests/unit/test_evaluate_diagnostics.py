@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from conftest import mixed_rows
-from dpmerf.budget import Unit
+from dpmerf.accounting.unit import Unit
 from dpmerf.evaluate import diagnostics
 from dpmerf.evaluate.views import Rows
 from dpmerf.generators.base import History
-from dpmerf.presets import make_plan
+from dpmerf.methods.presets import make_plan
 from dpmerf.private.measure import measure
 from fixed_noise import FixedNoise
 

@@ -12,9 +12,9 @@ import typer
 from rich.console import Console
 from typer.testing import CliRunner
 
+from dpmerf.cli.evaluate_command import evaluate_command
 from dpmerf.errors import DataError, SchemaError
 from dpmerf.evaluate import classifiers, evaluate, json_schema, stored_schema
-from dpmerf.evaluate.cli import evaluate_command
 from dpmerf.evaluate.files import read_table
 from dpmerf.evaluate.text import show
 from dpmerf.schema import Schema
@@ -159,7 +159,7 @@ def run(*arguments: str):
 
 @pytest.fixture
 def files(tmp_path, monkeypatch):
-    monkeypatch.setattr("dpmerf.evaluate.run.table_classifiers", few)
+    monkeypatch.setattr("dpmerf.evaluate.compare.table_classifiers", few)
     (tmp_path / "schema.toml").write_text(TEXT)
     pa.parquet.write_table(table(), tmp_path / "synthetic.parquet")
     pa.csv.write_csv(table(seed=1), tmp_path / "real.csv")

@@ -7,7 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpmerf.codec import Batch, Variable
+from dpmerf.encoding.codec import Batch, Variable
 from dpmerf.errors import PlanError
 from dpmerf.features.algebra import Block, FeatureMap, constant, of, onehot, squared_diameter, total
 from dpmerf.features.fourier import Fourier

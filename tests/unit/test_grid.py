@@ -11,14 +11,14 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpmerf.codec import Codec
-from dpmerf.counts import noisy_tables
-from dpmerf.cuts import support
-from dpmerf.generators.consistent import consistent
-from dpmerf.generators.inside import _split, fine_shares
-from dpmerf.grid import Binning, FineGrid
-from dpmerf.presets import make_plan
+from dpmerf.encoding.binning import Binning, FineGrid
+from dpmerf.encoding.codec import Codec
+from dpmerf.encoding.cuts import support
+from dpmerf.generators.maxent.consistent import consistent
+from dpmerf.generators.maxent.inside import _split, fine_shares
+from dpmerf.methods.presets import make_plan
 from dpmerf.private.measure import measure
+from dpmerf.release.noisy_tables import noisy_tables
 from dpmerf.schema import Schema
 from dpmerf.train import train
 from fixed_noise import FixedNoise

@@ -10,16 +10,16 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpmerf.budget import Unit
+from dpmerf.accounting.unit import Unit
+from dpmerf.encoding.binning import to_simplex
 from dpmerf.features.algebra import BITS, of, onehot
 from dpmerf.features.circle import cos_sin
+from dpmerf.features.filter_bank import FourierOf, Views, gabor_bank, projected
 from dpmerf.features.tones import BINS, Tones, bin_of
-from dpmerf.features.views import FourierOf, Views, gabor_bank, projected
-from dpmerf.generators.finish import AT_ONCE, GRAINS, bend, fitted, tone_curves
-from dpmerf.grid import to_simplex
-from dpmerf.presets import make_plan
+from dpmerf.generators.images.finish import AT_ONCE, GRAINS, bend, fitted, tone_curves
+from dpmerf.methods.presets import make_plan
 from dpmerf.private.contribute import bounded
-from dpmerf.private.image_facts import declare
+from dpmerf.sources.picture_facts import declare
 
 VIEWS = ("pixels", "coarse", "edges", "windows")
 SIZES = [(1, 28, 28), (3, 12, 20), (1, 5, 4), (3, 64, 64)]

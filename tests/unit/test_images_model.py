@@ -11,18 +11,18 @@ import torch
 from PIL import Image as Pil
 
 import dpmerf
-from dpmerf import gallery
 from dpmerf.errors import DpmerfError
-from dpmerf.generators.pictures import Loss, Pictures
-from dpmerf.generators.upsampling import doublings
+from dpmerf.generators.images.picture_network import Loss, Pictures
+from dpmerf.generators.images.upsampling import doublings
+from dpmerf.methods.presets import make_plan
 from dpmerf.model import Model
+from dpmerf.output import gallery
 from dpmerf.plan import Plan, Stage
-from dpmerf.presets import make_plan
-from dpmerf.private.image_facts import declare
+from dpmerf.plan.queries import ImageBlock, ImageEmbedding
 from dpmerf.private.measure import measure
-from dpmerf.recipes import ImageBlock, ImageEmbedding
 from dpmerf.release import Release
 from dpmerf.schema import Image, Schema
+from dpmerf.sources.picture_facts import declare
 from dpmerf.train import train
 from fixed_noise import FixedNoise
 
@@ -90,7 +90,7 @@ def test_unbiased_loss_of_a_perfect_generator_is_the_floor() -> None:
 
 def test_round_trip_and_determinism(model: Model, release: Release, tmp_path: Path) -> None:
     model.save(tmp_path / "model")
-    again = Model.load(tmp_path / "model")
+    again = Model.load(tmp_path / "model", test_noise=True)
     assert again.sample(40, seed=5).equals(model.sample(40, seed=5))
     assert not again.sample(40, seed=6).equals(model.sample(40, seed=5))
     twin = train(release, seed=3, steps=5).sample(20)
@@ -103,7 +103,7 @@ def test_round_trip_and_determinism(model: Model, release: Release, tmp_path: Pa
 
 def test_files(model: Model, tmp_path: Path) -> None:
     schema = model.release.plan.schema
-    assert gallery.write_npz(model.stream(70, seed=2), tmp_path / "s.npz", schema, 70) == 70
+    assert gallery.write_npz(model.stream(70, seed=2), tmp_path / "s.npz", schema, 70, model.release.guarantee()) == 70
     with np.load(tmp_path / "s.npz") as found:
         x, y = gallery.arrays(model.sample(70, seed=2), schema)
         assert np.array_equal(found["x"], x) and np.array_equal(found["y"], y)
@@ -115,7 +115,7 @@ def test_files(model: Model, tmp_path: Path) -> None:
 @pytest.mark.parametrize("preset", ["default", "paper"])
 @pytest.mark.parametrize("size", [(4, 4, 1), (28, 28, 1), (32, 20, 3), (64, 64, 3)])
 def test_any_size_can_be_built(size: tuple[int, int, int], preset: str) -> None:
-    from dpmerf.generators.pictures import SETTINGS
+    from dpmerf.generators.images.picture_network import SETTINGS
 
     image = Image(height=size[0], width=size[1], channels=size[2])
     body = SETTINGS[preset].body(image, 7)
@@ -125,7 +125,7 @@ def test_any_size_can_be_built(size: tuple[int, int, int], preset: str) -> None:
 
 
 def test_the_papers_network_has_its_size() -> None:
-    from dpmerf.generators.upsampling import paper_body
+    from dpmerf.generators.images.upsampling import paper_body
 
     body = paper_body(Image(height=28, width=28), 15)
     assert sum(p.numel() for p in body.parameters()) == 166_161

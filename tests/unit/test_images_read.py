@@ -12,18 +12,18 @@ import pytest
 import torch
 from PIL import Image as Pil
 
-from dpmerf import pixels
+from dpmerf.encoding import pixels
 from dpmerf.errors import DataError, DpmerfError, SchemaError
 from dpmerf.features.algebra import FeatureMap
+from dpmerf.methods.presets import make_plan
 from dpmerf.plan import Plan
-from dpmerf.presets import make_plan
+from dpmerf.plan.queries import ImageBlock, ImageEmbedding
 from dpmerf.private.contribute import Sums
-from dpmerf.private.image_facts import declare
-from dpmerf.private.images import open_data
 from dpmerf.private.measure import sum_locally
 from dpmerf.progress import SILENT
-from dpmerf.recipes import ImageBlock, ImageEmbedding
 from dpmerf.schema import Image, Schema
+from dpmerf.sources.picture_facts import declare
+from dpmerf.sources.pictures import open_data
 
 
 def shapes(n: int = 60, side: int = 12, channels: int = 1, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -191,7 +191,7 @@ def test_a_schema_with_a_picture_stands_alone() -> None:
     for more in ('[columns.z]\nkind = "flag"\n', '[columns.z]\nkind = "image"\nheight = 8\nwidth = 8\n'):
         with pytest.raises(SchemaError, match="stands alone"):
             Schema.parse(head + more)
-    with pytest.raises(DpmerfError, match="remove the other"):
+    with pytest.raises(DpmerfError, match="stands alone"):
         make_plan(Schema.parse(head).with_label(None), 1.0)
     for wrong in ("width = 500", "width = 8\nchannels = 2", "width = 8\nlow = 300.0", "width = 8\nnullable = true"):
         with pytest.raises(SchemaError):

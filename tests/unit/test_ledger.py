@@ -1,5 +1,6 @@
 """The ledger counts everything that may have been looked at, whatever crashes, races or damage happen."""
 
+import hashlib
 import json
 import math
 import multiprocessing
@@ -15,7 +16,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dpmerf.budget import compose, delta_of, discrete_delta, mu_of
+from dpmerf.accounting.gaussian import compose, delta_of, discrete_delta, mu_of
+from dpmerf.accounting.unit import Unit
 from dpmerf.errors import BudgetError, LedgerError
 from dpmerf.private.ledger import Ledger
 
@@ -47,7 +49,7 @@ def test_a_new_ledger_is_empty_and_reopens(ledger: Ledger) -> None:
     assert Ledger.open(ledger.path, EPSILON, DELTA) == Ledger.load(ledger.path) == ledger
     assert ledger.entries() == () and ledger.spent_mu() == 0 and ledger.remaining_epsilon() == EPSILON
     header = json.loads(ledger.path.read_text())
-    assert (header["format"], header["kind"], header["epsilon"], header["delta"]) == (1, "header", EPSILON, DELTA)
+    assert (header["format"], header["kind"], header["epsilon"], header["delta"]) == (2, "header", EPSILON, DELTA)
     assert os.listdir(ledger.path.parent) == ["study.ledger"]  # no drafts left behind
 
 
@@ -137,7 +139,8 @@ def _race(path: Path, start: Barrier, mu: float, times: int) -> None:
 def test_two_processes_cannot_both_spend_the_last(ledger: Ledger) -> None:
     for _ in range(5):
         ledger.path.unlink()
-        Ledger.open(ledger.path, EPSILON, DELTA).spend("p", "most of it", ALL * 0.6)
+        ledger = Ledger.open(ledger.path, EPSILON, DELTA)
+        ledger.spend("p", "most of it", ALL * 0.6)
         start = fork.Barrier(2)
         assert sorted(run(_race, *[(ledger.path, start, ALL * 0.7, 1)] * 2)) == [0, 3]  # type: ignore[type-var]
         assert len(ledger.entries()) == 2
@@ -265,9 +268,133 @@ def test_other_files_are_refused_and_left_alone(tmp_path: Path, content: bytes) 
 
 
 def test_unknown_format(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dpmerf.private.ledger.FORMAT", 2)
-    with pytest.raises(LedgerError, match="not a ledger of format 2"):
+    monkeypatch.setattr("dpmerf.private.ledger_file.FORMAT", 1)
+    with pytest.raises(LedgerError, match="not a ledger of format 1 or less"):
         Ledger.load(ledger.path)
+
+
+def sealed(record: dict[str, Any]) -> bytes:
+    """A line as any program would write it."""
+    text = lambda r: json.dumps(r, sort_keys=True, separators=(",", ":"))  # noqa: E731
+    return text({**record, "hash": hashlib.sha256(text(record).encode()).hexdigest()}).encode() + b"\n"
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta"),
+    [(math.inf, DELTA), (math.nan, DELTA), (True, DELTA), (0.0, DELTA), (-1.0, DELTA), ("1", DELTA), (None, DELTA)]
+    + [(1.0, bad) for bad in (math.nan, math.inf, 1.0, 2.0, 0.0, -DELTA, True, False, "1e-5", None, 1)],
+)
+def test_a_limit_that_is_none_is_refused(tmp_path: Path, epsilon: Any, delta: Any) -> None:
+    for fields in ({"format": 1}, {"format": 2, "id": "00"}):
+        path = tmp_path / "l"
+        path.write_bytes(sealed({**fields, "kind": "header", "epsilon": epsilon, "delta": delta}))
+        with pytest.raises(LedgerError, match="damaged"):
+            Ledger.load(path)
+
+
+# --- units of privacy ------------------------------------------------------------------------------------------------
+
+ROW, VISITS = Unit(), Unit("patient", 2)
+OLD = (  # as format 1 wrote them
+    ("Protected: one row, replaced by any other. The number of rows is public.", ROW),
+    ("Protected: one row, added or removed. The number of rows is protected.", Unit(neighbours="add-remove")),
+    (
+        "Protected: one person (all rows with the same 'patient', at most 2 rows of them used), replaced by any other. "
+        "The number of rows is protected.",
+        VISITS,
+    ),
+    (
+        "Protected: one person (all rows with the same 'it's, at most 1 row', at most 1 row of them used), added or "
+        "removed. The number of rows is protected.",
+        Unit("it's, at most 1 row", 1, "add-remove"),
+    ),
+)
+
+
+def test_an_entry_says_its_unit_in_types(ledger: Ledger) -> None:
+    assert ledger.spend("p", "x", 0.01, unit=VISITS).unit == VISITS == ledger.entries()[0].unit
+    written = json.loads(ledger.path.read_text().splitlines()[1])
+    assert written["unit"] == {"person": "patient", "max_rows": 2, "neighbours": "replace"}
+    assert ledger.summary()["entries"][0]["unit"] == written["unit"]
+
+
+def test_other_units_are_refused_and_other_caps_are_not(ledger: Ledger) -> None:
+    ledger.spend("p", "two visits", 0.01, unit=VISITS)
+    ledger.spend("p", "five visits of the same persons", 0.01, unit=Unit("patient", 5))
+    for other in (ROW, Unit("patient", 2, "add-remove"), Unit("doctor", 2)):
+        with pytest.raises(LedgerError, match=r"another unit of privacy .*'patient'"):
+            ledger.spend("p", "x", 0.01, unit=other)
+    assert len(ledger.entries()) == 2
+
+
+@pytest.mark.parametrize(("sentence", "unit"), OLD)
+def test_ledgers_of_format_1_are_read_and_continued(tmp_path: Path, sentence: str, unit: Unit) -> None:
+    header = sealed({"format": 1, "kind": "header", "epsilon": EPSILON, "delta": DELTA})
+    spend = {
+        "kind": "spend",
+        "time": "2025-01-01T00:00:00+00:00",
+        "plan": "p",
+        "purpose": f"release (default). {sentence}",
+        "mu": ALL / 2,
+        "extra_delta": 0.0,
+        "prev": json.loads(header)["hash"],
+    }
+    path = tmp_path / "old"
+    path.write_bytes(header + sealed(spend))
+    ledger = Ledger.open(path, EPSILON, DELTA)
+    assert [e.unit for e in ledger.entries()] == [unit]
+    with pytest.raises(LedgerError, match="another unit"):
+        ledger.spend("p", "x", 0.01, unit=Unit("somebody else"))
+    ledger.spend("p", "x", ALL / 2, unit=unit)
+    assert ledger.spent_mu() == pytest.approx(ALL / math.sqrt(2)) and len(ledger.entries()) == 2
+
+
+def test_a_damaged_unit_is_refused(ledger: Ledger) -> None:
+    ledger.spend("p", "x", 0.01, unit=VISITS)
+    header, line = ledger.path.read_bytes().splitlines(keepends=True)
+    record = json.loads(line)
+    del record["hash"]
+    for unit in ({}, {"person": 3}, {**record["unit"], "max_rows": 0}, {**record["unit"], "more": 1}, [], "row", None):
+        ledger.path.write_bytes(header + sealed({**record, "unit": unit}))
+        with pytest.raises(LedgerError, match="impossible unit"):
+            ledger.entries()
+
+
+def _spend_for(path: Path, start: Barrier, unit: Unit) -> None:
+    ledger = Ledger.load(path)
+    start.wait()
+    try:
+        ledger.spend("p", "race", 0.01, unit=unit)
+    except LedgerError:
+        os._exit(3)
+    os._exit(0)
+
+
+def test_units_are_compared_under_the_lock(ledger: Ledger) -> None:
+    """Releases for rows and for persons at once: whichever is first, the ledger counts for one unit."""
+    units = [ROW, VISITS, ROW, VISITS, Unit("patient", 5)]
+    for _ in range(10):
+        ledger.path.unlink()
+        ledger = Ledger.open(ledger.path, EPSILON, DELTA)
+        start = fork.Barrier(len(units))
+        codes = run(_spend_for, *((ledger.path, start, unit) for unit in units))
+        kept = {entry.unit.person for entry in ledger.entries() if entry.unit}
+        assert kept in ({None}, {"patient"})
+        assert codes.count(0) == (2 if kept == {None} else 3) == len(ledger.entries())
+
+
+def test_a_ledger_with_many_choices_is_fast(ledger: Ledger) -> None:
+    wide = Ledger.open(ledger.path.with_name("wide"), 50.0, DELTA)
+    for i in range(40):
+        wide.spend("p", "chose", 0.05, 0.0, (0.3 + i / 1000,))
+    times = []
+    for _ in range(3):
+        began = time.process_time()
+        wide.summary()
+        times.append(time.process_time() - began)
+    began = time.process_time()
+    wide.spend("p", "chose", 0.05, 0.0, (0.35,))
+    assert time.process_time() - began < 0.05 and min(times) < 0.05
 
 
 # --- places ----------------------------------------------------------------------------------------------------------
@@ -283,6 +410,10 @@ def test_another_limit_is_refused(ledger: Ledger) -> None:
 def test_a_replaced_file_is_noticed(ledger: Ledger) -> None:
     ledger.path.unlink()
     Ledger.open(ledger.path, 5.0, DELTA)
+    with pytest.raises(LedgerError, match="replaced"):
+        ledger.spend("p", "x", ALL)
+    ledger.path.unlink()
+    Ledger.open(ledger.path, EPSILON, DELTA)  # of the same limit: also noticed
     with pytest.raises(LedgerError, match="replaced"):
         ledger.spend("p", "x", ALL)
 

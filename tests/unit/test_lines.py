@@ -10,8 +10,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from dpmerf.private import lines
-from dpmerf.private.lines import Records
+from dpmerf.sources import csv_records as lines
+from dpmerf.sources.csv_records import Records
 
 
 def _read(raw: bytes) -> list[tuple[str | None, ...]]:

@@ -8,14 +8,16 @@ import pytest
 import torch
 from torch import Tensor
 
-from dpmerf.codec import Codec
-from dpmerf.counts import Layout, noisy_tables
-from dpmerf.generators.consistent import Targets, consistent
-from dpmerf.generators.gibbs import Chains
-from dpmerf.generators.maxent import RATES, MaxEnt, _prior, _rate, _ridges
-from dpmerf.grid import Binning
-from dpmerf.presets import make_plan
+from dpmerf.encoding.binning import Binning
+from dpmerf.encoding.codec import Codec
+from dpmerf.generators.maxent.consistent import Targets, consistent
+from dpmerf.generators.maxent.gibbs import Chains
+from dpmerf.generators.maxent.maxent import RATES, MaxEnt, _rate
+from dpmerf.generators.maxent.ridges import _prior, ridges
+from dpmerf.generators.maxent.zeros import Zeros
+from dpmerf.methods.presets import make_plan
 from dpmerf.private.measure import measure
+from dpmerf.release.noisy_tables import Layout, noisy_tables
 from dpmerf.schema import Schema
 from dpmerf.train import train
 
@@ -111,5 +113,6 @@ def test_columns_that_say_the_same_are_learned_slowly(alike: bool, epsilon: floa
     h = (t.singles / t.classes[:, None]).clamp_min(1e-7).log()
     seeded = torch.Generator().manual_seed(0)
     walkers = Chains.independent(t.layout, h, 4_096, seeded)
-    found = _rate(t, _ridges(t, 1.0), h, walkers, seeded, lambda _: None)
+    none = Zeros(t.layout, None, None, ())
+    found = _rate(t, none, ridges(t, none, 1.0), h, walkers, seeded, lambda _: None)
     assert found < RATES[0] if alike else found == RATES[0]

@@ -6,10 +6,10 @@ import math
 import pytest
 from dp_accounting.pld import privacy_loss_distribution as pld
 
-from dpmerf.budget import Unit
+from dpmerf.accounting.unit import Unit
 from dpmerf.errors import ArtefactError, DpmerfError, PlanError
+from dpmerf.methods.presets import make_plan
 from dpmerf.plan import Plan, Stage
-from dpmerf.presets import make_plan
 from dpmerf.schema import Schema
 
 

@@ -8,12 +8,13 @@ import pyarrow as pa
 import pytest
 import torch
 
-from dpmerf.budget import Unit
+from dpmerf.accounting.unit import Unit
 from dpmerf.errors import ArtefactError, DataError
+from dpmerf.methods.presets import make_plan
 from dpmerf.plan import digest
-from dpmerf.presets import make_plan
 from dpmerf.private.measure import measure
-from dpmerf.release import DOCUMENT, TENSORS, Release
+from dpmerf.release.release import DOCUMENT, TENSORS, Release
+from dpmerf.release.verify import verify
 from dpmerf.schema import Schema
 from fixed_noise import FixedNoise
 
@@ -27,7 +28,7 @@ def folder(request, mixed_schema: Schema, mixed_table: pa.Table, tmp_path_factor
 
 
 def test_verify_accepts_it_and_load_returns_the_same(folder: Path) -> None:
-    release = Release.verify(folder)
+    release = verify(folder).release
     again = Release.load(folder)
     assert again.plan == release.plan and again.rows == 4_000
     assert all(torch.equal(again.sums[k], release.sums[k]) for k in release.sums)
@@ -53,20 +54,20 @@ CHANGES = {
     "'unit' does not follow": lambda d: d["guarantee"].update(unit="Protected: everybody."),
     "description was changed": lambda d: d.update(rows=5),
     "sums were changed": lambda d: d.update(sums_sha256="0" * 64),
-    "not a release of format": lambda d: d.update(format=2),
+    "not a release of format": lambda d: d.update(format=3),
 }
 
 
 @pytest.mark.parametrize("words", CHANGES)
 def test_changes_are_named(folder: Path, tmp_path: Path, words: str) -> None:
     with pytest.raises(ArtefactError, match=words.strip()):
-        Release.verify(_changed(folder, tmp_path, CHANGES[words]))
+        verify(_changed(folder, tmp_path, CHANGES[words]))
 
 
 @pytest.mark.parametrize("words", ["'epsilon' does not follow", "'sigma' does not follow", "'unit' does not follow"])
 def test_a_forger_who_mends_the_hash_is_still_caught(folder: Path, tmp_path: Path, words: str) -> None:
     with pytest.raises(ArtefactError, match=words):
-        Release.verify(_changed(folder, tmp_path, CHANGES[words], reseal=True))
+        verify(_changed(folder, tmp_path, CHANGES[words], reseal=True))
 
 
 def test_every_kind_of_byte_change_in_the_sums_is_noticed(folder: Path, tmp_path: Path) -> None:
@@ -76,7 +77,7 @@ def test_every_kind_of_byte_change_in_the_sums_is_noticed(folder: Path, tmp_path
         shutil.copytree(folder, copy)
         (copy / TENSORS).write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
         with pytest.raises(ArtefactError, match="sums were changed"):
-            Release.verify(copy)
+            verify(copy)
 
 
 def test_a_test_noise_source_is_refused_by_name(mixed_schema: Schema, mixed_table: pa.Table, tmp_path: Path) -> None:
@@ -84,7 +85,7 @@ def test_a_test_noise_source_is_refused_by_name(mixed_schema: Schema, mixed_tabl
     measure(mixed_table, plan, noise=FixedNoise()).save(tmp_path / "r")
     assert "NOT PRIVATE" in (tmp_path / "r" / "CARD.md").read_text()
     with pytest.raises(ArtefactError, match="TEST-ONLY"):
-        Release.verify(tmp_path / "r")
+        verify(tmp_path / "r")
 
 
 def test_nothing_is_overwritten_and_unreadable_folders_are_named(folder: Path, tmp_path: Path) -> None:

@@ -9,13 +9,13 @@ import typer
 from typer.testing import CliRunner
 
 from conftest import mixed_rows
-from dpmerf.budget import Unit
+from dpmerf.accounting.unit import Unit
+from dpmerf.cli.report_command import report_command
 from dpmerf.errors import ArtefactError
 from dpmerf.evaluate import classifiers, evaluate
-from dpmerf.presets import make_plan
+from dpmerf.methods.presets import make_plan
 from dpmerf.private.measure import measure
 from dpmerf.report import ImageSection, make_report
-from dpmerf.report.cli import report_command
 from dpmerf.schema import Schema
 from dpmerf.train import train
 from fixed_noise import FixedNoise
@@ -174,7 +174,8 @@ def test_a_model_of_another_release_is_refused(model, mixed_schema):
         make_report(measure(mixed_rows(1500), other, noise=FixedNoise(1)), model)
 
 
-def test_the_command_writes_the_page(model, evaluation, tmp_path):
+def test_the_command_writes_the_page(evaluation, mixed_schema, tmp_path):
+    model = train(measure(mixed_rows(1500), make_plan(mixed_schema, 1.0, 1e-5, rows=1500)), steps=40)
     model.release.save(tmp_path / "release")
     model.save(tmp_path / "model")
     (tmp_path / "scores.json").write_text(evaluation.to_json())

@@ -3,9 +3,9 @@
 import pyarrow as pa
 import pytest
 
-from dpmerf.draft import draft
 from dpmerf.errors import SchemaError
 from dpmerf.schema import Schema
+from dpmerf.schema.draft import draft
 
 GOOD = """label = "y"
 [columns.y]
@@ -31,7 +31,7 @@ def test_reads_every_kind(mixed_schema: Schema) -> None:
         (("max = 9", 'max = "?"'), 7, 'still "?"'),
         (("max = 9", "maxx = 9"), 7, "not known here"),
         (("max = 9", 'max = "nine"'), 7, "valid integer"),
-        (('kind = "flag"', 'kind = "flg"'), 2, "category, flag"),
+        (('kind = "flag"', 'kind = "flg"'), 3, "category, flag"),
         (('kind = "flag"', ""), 2, "`kind`"),
         (('label = "y"', 'label = "z"'), 1, "not a column"),
         (("min = 0", "min = = 0"), 6, "TOML"),
@@ -42,6 +42,16 @@ def test_mistakes_name_the_line(change: tuple[str, str], line: int, words: str) 
         Schema.parse(GOOD.replace(*change))
     assert f"line {line}" in str(problem.value), problem.value
     assert words in str(problem.value)
+
+
+@pytest.mark.parametrize("name", ["age#null", "y#label", "age#bin", "#length", "#", "no#"])
+def test_the_separator_of_names_is_reserved(name: str) -> None:
+    """`age#null` beside a nullable `age` would be one variable with two meanings."""
+    text = f'{GOOD}nullable = true\n[columns."{name}"]\nkind = "flag"\n'
+    with pytest.raises(SchemaError, match=rf"line 9: column '{name}': rename it.*'#'"):
+        Schema.parse(text)
+    with pytest.raises(SchemaError, match="rename it"):
+        Schema.from_json({"columns": {name: {"kind": "flag"}}})
 
 
 @pytest.mark.parametrize(

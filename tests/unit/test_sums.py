@@ -16,23 +16,23 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpmerf.budget import Unit
-from dpmerf.codec import Variable
+from dpmerf.accounting.unit import Unit
+from dpmerf.encoding.codec import Variable
 from dpmerf.errors import DataError
 from dpmerf.features.algebra import constant, of, onehot
 from dpmerf.features.circle import cos_sin
 from dpmerf.features.fourier import Fourier
+from dpmerf.methods.presets import make_plan
 from dpmerf.plan import Plan
-from dpmerf.presets import make_plan
+from dpmerf.plan.queries import View
 from dpmerf.private import contribute
 from dpmerf.private.contribute import Sums
 from dpmerf.private.local import spread, sum_locally
 from dpmerf.private.measure import measure
 from dpmerf.private.persons import PersonCap, Tags
-from dpmerf.private.rows import Rows, open_rows
 from dpmerf.progress import SILENT
-from dpmerf.recipes import View
 from dpmerf.schema import Schema
+from dpmerf.sources.rows import Rows, open_rows
 from fixed_noise import FixedNoise
 
 SCHEMA = Schema.parse(

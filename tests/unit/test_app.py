@@ -1,0 +1,177 @@
+"""The page's server: who is refused, what is never shown, and how what is typed becomes a schema."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import random
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.feather as feather
+import pyarrow.parquet as pq
+import pytest
+from starlette.testclient import TestClient
+
+from dpmerf.app import forms
+from dpmerf.app.server import build
+from dpmerf.app.session import Session
+
+TOKEN, PORT = "a-token-of-the-test", 8123
+CELL = "Zyxwvut"  # stands in rows only: wherever it is seen, a cell was shown
+HEADER = b"visit_id,age,ward,admitted\n"
+
+
+def client(session: Session, host: str = f"127.0.0.1:{PORT}") -> TestClient:
+    return TestClient(
+        build(session, TOKEN, PORT), base_url=f"http://{host}", follow_redirects=False, raise_server_exceptions=False
+    )
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    path = tmp_path / "visits.csv"
+    path.write_bytes(HEADER + b"".join(f"{i},{i % 90},{CELL},2020-01-05\n".encode() for i in range(300)))
+    return path
+
+
+def test_without_the_token_nothing_is_served(tmp_path: Path) -> None:
+    page = client(Session(tmp_path))
+    for path in ("/", "/columns", "/static/app.css", f"/{TOKEN}x/", "/wrong/columns", f"//{TOKEN}/", "/file/report"):
+        answer = page.get(path)
+        assert answer.status_code == 403 and "refused" in answer.text, path
+    assert page.get(f"/{TOKEN}/").status_code == 200
+
+
+def test_another_address_or_another_site_is_refused(tmp_path: Path) -> None:
+    session = Session(tmp_path)
+    for host in ("evil.example", f"evil.example:{PORT}", "127.0.0.1:1", f"192.168.0.7:{PORT}", "0.0.0.0"):
+        assert client(session, host).get(f"/{TOKEN}/").status_code == 403, host
+    page = client(session)
+    for headers in ({"origin": "http://evil.example"}, {"origin": "null"}, {"sec-fetch-site": "cross-site"}):
+        assert page.post(f"/{TOKEN}/open", data={"path": "/etc/passwd"}, headers=headers).status_code == 403, headers
+    outside = TestClient(build(session, TOKEN, PORT), base_url=f"http://127.0.0.1:{PORT}", client=("192.168.0.9", 5000))
+    assert outside.get(f"/{TOKEN}/").status_code == 403
+
+
+def test_every_answer_forbids_requests_elsewhere(tmp_path: Path) -> None:
+    for path in (f"/{TOKEN}/", f"/{TOKEN}/static/app.js", "/"):
+        headers = client(Session(tmp_path)).get(path).headers
+        assert "default-src 'none'" in headers["content-security-policy"] and headers["cache-control"] == "no-store"
+
+
+def _sent(page: TestClient, name: str, data: bytes, far: bool = True) -> str:
+    """Send a file and walk on as far as the pages allow; everything that came back."""
+    answer = page.post(f"/{TOKEN}/open", files={"file": (name, data)})
+    said = answer.text
+    assert answer.status_code in (303, 422), said
+    if answer.status_code == 303:
+        said += (
+            page.get(f"/{TOKEN}/columns").text + page.get(f"/{TOKEN}/").text + page.get(f"/{TOKEN}/schema.toml").text
+        )
+        said += page.post(f"/{TOKEN}/columns/check", data={"c0.kind": "id", "c1.kind": "integer"}).text
+        said += page.post(f"/{TOKEN}/columns", data={"c2.kind": "category", "c2.values": "a"}).text
+        if not far:
+            return said
+        everything = {
+            **{"c0.kind": "id", "c1.kind": "integer", "c1.min": "0", "c1.max": "99"},
+            **{"c2.kind": "category", "c2.values": "a\nb", "c2.other": "b", "c3.kind": "leave out"},
+        }
+        said += page.post(f"/{TOKEN}/columns", data=everything).text
+        for place in ("protect", "plan", "release", "result"):
+            answer = page.get(f"/{TOKEN}/{place}")
+            assert answer.status_code in (200, 303), answer.text
+            said += answer.text
+    return said
+
+
+def _files(table: Path) -> dict[str, bytes]:
+    rows = pa.table({"visit_id": range(50), "age": range(50), "ward": [CELL] * 50, "admitted": [CELL] * 50})
+    parquet, arrow = io.BytesIO(), io.BytesIO()
+    pq.write_table(rows, parquet, compression="none", write_statistics=True)
+    feather.write_feather(rows, arrow, compression="uncompressed")
+    csv = table.read_bytes()
+    files = {"v.csv": csv, "v.csv.gz": gzip.compress(csv), "v.parquet": parquet.getvalue(), "v.arrow": arrow.getvalue()}
+    return {**files, "v.txt": csv, "v.xlsx": csv, "v": csv, ".csv": csv, "../../v.csv": csv}
+
+
+def test_a_fuzzed_upload_never_shows_a_cell(tmp_path: Path, table: Path) -> None:
+    page, draw = client(Session(tmp_path / "out")), random.Random(20)
+    opened = 0
+    for name, data in _files(table).items():
+        keep = len(HEADER) if data.startswith(HEADER) else 4
+        for turn in range(12):
+            broken = bytearray(data)
+            for _ in range(turn):
+                place = draw.randrange(keep, len(broken))
+                match draw.randrange(4):
+                    case 0:
+                        broken[place] = draw.randrange(256)
+                    case 1:
+                        del broken[place : place + draw.randrange(1, 40)]
+                    case 2:
+                        broken[place:place] = draw.choice([b'"', b"\0", b"\n", b"\xff\xfe", b",,,,", b"'", b"\r"])
+                    case 3:
+                        del broken[max(place, keep + 1) :]
+            said = _sent(page, name, bytes(broken), far=turn in (0, 5))
+            assert CELL not in said, (name, turn)
+            opened += "What is known about the columns?" in said
+    assert opened > 20  # the test is not about refusals alone
+
+
+@pytest.mark.parametrize(
+    "first",
+    [f'a,"b\n1,{CELL}', f"1,33,{CELL},2020-01-05", f"a,{CELL * 20}", f"a,b\x07{CELL}", f",{CELL}", f"17,{CELL}"],
+)
+def test_a_first_line_that_looks_like_a_row_is_not_shown(tmp_path: Path, first: str) -> None:
+    said = _sent(client(Session(tmp_path)), "v.csv", first.encode() + b"\n1,2,3,4\n")
+    assert CELL not in said and "names" in said
+
+
+def test_names_are_escaped(tmp_path: Path) -> None:
+    page = client(Session(tmp_path))
+    page.post(f"/{TOKEN}/open", files={"file": ("<b>.csv", b"<script>alert(1)</script>,b\nx,2\n")})
+    said = page.get(f"/{TOKEN}/columns").text + page.get(f"/{TOKEN}/").text
+    assert "<script>alert" not in said and "&lt;script&gt;" in said and "<b>" not in said
+
+
+def test_a_missing_table_is_one_clear_error(tmp_path: Path) -> None:
+    page = client(Session(tmp_path))
+    for path in ("/nowhere/at/all.csv", "", str(tmp_path)):
+        answer = page.post(f"/{TOKEN}/open", data={"path": path})
+        assert answer.status_code == 422 and answer.text.count('role="alert"') == 1
+
+
+def test_files_are_given_by_role_only(tmp_path: Path) -> None:
+    page = client(Session(tmp_path))
+    for what in ("report", "..%2F..%2Fetc%2Fpasswd", "/etc/passwd"):
+        assert page.get(f"/{TOKEN}/file/{what}").status_code == 404
+
+
+def test_what_is_typed_comes_back_from_the_schema() -> None:
+    typed = {"kind": "number", "min": "0.5", "max": "9", "decimals": "2", "nullable": "on", "log": "on"}
+    assert forms.typed(forms.facts(typed)) == typed
+    listed = {"kind": "category", "values": "a\nb", "other": "c"}
+    assert forms.typed(forms.facts(listed)) == listed
+    whole = forms.facts({"kind": "category", "values": "1\n2"}, pa.int64())
+    assert whole.known["values"] == [1, 2]
+
+
+def test_metadata_fills_the_boxes(tmp_path: Path, table: Path) -> None:
+    session = Session(tmp_path)
+    session.open(str(table))
+    page = client(session)
+    codebook = b"name,type,label,values\nward,categorical,Ward,1 = surgery | 2 = medicine\n"
+    assert page.post(f"/{TOKEN}/describe", files={"file": ("book.csv", codebook)}).status_code == 303
+    assert session.boxes["ward"]["kind"] == "category"
+    wrong = page.post(f"/{TOKEN}/describe", files={"file": ("book.json", b"{}")})
+    assert wrong.status_code == 422 and wrong.text.count('role="alert"') == 1
+    assert not list((tmp_path / ".sent").rglob("*.*"))
+
+
+def test_the_same_command_is_shown(tmp_path: Path, table: Path) -> None:
+    session = Session(tmp_path, epsilon=2.0, person="visit_id", most_rows=3)
+    session.open(str(table))
+    session.person = "visit_id"
+    told = session.commands()
+    assert "--epsilon 2" in told and "--unit person:visit_id,3" in told and str(table) in told
