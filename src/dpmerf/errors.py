@@ -4,11 +4,15 @@ No message ever quotes a cell, a row number or anything else derived from rows.
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
+
+EXIT_CODES = {"usage": 2, "internal": 3, "data": 4, "budget": 5, "artefact": 6, "system": 7}  # of the command line
 
 
 class DpmerfError(Exception):
-    """Base of every error that dpmerf raises on purpose. The command line prints it and exits with 2."""
+    """Base of every error that dpmerf raises on purpose. The command line prints it and exits with its kind's code."""
+
+    kind: ClassVar[str] = "usage"  # an argument, a schema, a plan or a question: what a person wrote
 
 
 class SchemaError(DpmerfError):
@@ -20,7 +24,9 @@ class SchemaError(DpmerfError):
 
 
 class DataError(DpmerfError):
-    """The data does not have the shape that the schema declares, or cannot be read."""
+    """The data does not have the shape that the schema declares, or cannot be read; or a place cannot be written to."""
+
+    kind = "data"
 
 
 class PlanError(DpmerfError):
@@ -34,9 +40,13 @@ class BudgetError(DpmerfError):
 class LedgerError(DpmerfError):
     """The ledger refuses: the budget is spent, or the file cannot be trusted or written."""
 
+    kind = "budget"
+
 
 class ArtefactError(DpmerfError):
-    """A saved release or model is damaged, incomplete or of an unknown format."""
+    """A saved release or model is damaged, incomplete or of an unknown format, or is in the way of a new one."""
+
+    kind = "artefact"
 
 
 class TrainError(DpmerfError):

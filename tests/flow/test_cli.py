@@ -47,7 +47,7 @@ def test_step_by_step(place: Path) -> None:
     spent = json.loads(good("ledger", "show", "study.ledger", "--json", cwd=place))
     assert len(spent["entries"]) == 1 and spent["remaining_epsilon"] < 1e-3
     refused = dpmerf(*once, "-o", "again", cwd=place)
-    assert refused.returncode == 2 and not (place / "again").exists()
+    assert refused.returncode == 5 and not (place / "again").exists()
     good("train", "release", "-o", "model", "--seed", 7, "--steps", 30, cwd=place)
     good("sample", "model", "-n", 100, "--given", "ill=yes", "--seed", 1, "-o", "a.csv", cwd=place)
     good("sample", "model", "-n", 100, "--given", "ill=yes", "--seed", 1, "-o", "a.parquet", cwd=place)
@@ -72,7 +72,7 @@ def test_help_has_examples() -> None:
         assert "Example" in good(*command.split(), "--help")
 
 
-def _wrong_inputs(place: Path) -> dict[str, tuple[tuple[object, ...], str]]:
+def _wrong_inputs(place: Path) -> dict[str, tuple[tuple[object, ...], str, int]]:
     synth = ("synth", "data.parquet", "--schema", "schema.toml", "--epsilon", 1, "-o", "wrong")
     swap = lambda old, new: tuple(new if a == old else a for a in synth)  # noqa: E731
     (place / "empty.csv").write_bytes(b"")
@@ -82,36 +82,50 @@ def _wrong_inputs(place: Path) -> dict[str, tuple[tuple[object, ...], str]]:
     pq.write_table(pq.read_table(place / "data.parquet").drop(["age"]), place / "short.parquet")
     (place / "bad-plan.json").write_text("{}")
     return {
-        "missing column": (swap("data.parquet", "short.parquet"), "the schema names 'age'"),
-        "missing file": (swap("data.parquet", "nowhere.parquet"), "no file"),
-        "empty file": (swap("data.parquet", "empty.csv"), "is empty"),
-        "truncated Parquet": (swap("data.parquet", "cut.parquet"), "damaged"),
-        "binary garbage": (swap("data.parquet", "garbage.csv"), "control characters"),
-        "half-filled schema": (swap("schema.toml", "half.toml"), 'still "?"'),
-        "zero epsilon": (swap(1, 0), "epsilon is 0"),
-        "negative epsilon": (swap(1, -1), "epsilon is -1"),
-        "epsilon NaN": (swap(1, "nan"), "epsilon is nan"),
-        "delta one": ((*synth, "--delta", 1), "delta is 1"),
-        "label not in schema": ((*synth, "--label", "outcome"), "not a column of the schema"),
-        "unwritable output": (swap("wrong", "/proc/nothing/here"), "cannot write"),
-        "output exists": (swap("wrong", "."), "exists already"),
-        "unknown preset": ((*synth, "--preset", "best"), "no preset"),
-        "wrong unit": ((*synth, "--unit", "patient"), "person:COLUMN,ROWS"),
-        "corrupted plan": (("release", "data.csv", "--plan", "bad-plan.json", "-o", "wrong"), "is not a plan"),
-        "not a release": (("train", ".", "-o", "wrong"), "cannot read"),
-        "not a model": (("sample", ".", "-n", 5, "-o", "x.csv"), "cannot read"),
-        "unknown ending": (swap("data.parquet", "schema.toml"), "unknown kind of file"),
-        "no such ledger": (("ledger", "show", "nowhere.ledger"), "nowhere.ledger"),
+        "missing column": (swap("data.parquet", "short.parquet"), "the schema names 'age'", 4),
+        "missing file": (swap("data.parquet", "nowhere.parquet"), "no file", 4),
+        "empty file": (swap("data.parquet", "empty.csv"), "is empty", 4),
+        "truncated Parquet": (swap("data.parquet", "cut.parquet"), "damaged", 4),
+        "binary garbage": (swap("data.parquet", "garbage.csv"), "control characters", 4),
+        "half-filled schema": (swap("schema.toml", "half.toml"), 'still "?"', 2),
+        "zero epsilon": (swap(1, 0), "epsilon is 0", 2),
+        "negative epsilon": (swap(1, -1), "epsilon is -1", 2),
+        "epsilon NaN": (swap(1, "nan"), "epsilon is nan", 2),
+        "delta one": ((*synth, "--delta", 1), "delta is 1", 2),
+        "label not in schema": ((*synth, "--label", "outcome"), "not a column of the schema", 2),
+        "unwritable output": (swap("wrong", "/proc/nothing/here"), "cannot write", 6),
+        "output exists": (swap("wrong", "."), "exists already", 6),
+        "unknown preset": ((*synth, "--preset", "best"), "no preset", 2),
+        "wrong unit": ((*synth, "--unit", "patient"), "person:COLUMN,ROWS", 2),
+        "corrupted plan": (("release", "data.csv", "--plan", "bad-plan.json", "-o", "wrong"), "is not a plan", 6),
+        "not a release": (("train", ".", "-o", "wrong"), "cannot read", 6),
+        "not a model": (("sample", ".", "-n", 5, "-o", "x.csv"), "cannot read", 6),
+        "unknown ending": (swap("data.parquet", "schema.toml"), "unknown kind of file", 4),
+        "no such ledger": (("ledger", "show", "nowhere.ledger"), "nowhere.ledger", 5),
     }
 
 
 def test_every_wrong_turn_has_one_clear_line(place: Path) -> None:
-    for name, (arguments, words) in _wrong_inputs(place).items():
+    for name, (arguments, words, code) in _wrong_inputs(place).items():
         done = dpmerf(*arguments, cwd=place)
-        assert done.returncode == 2, (name, done.returncode, done.stderr)
+        assert done.returncode == code, (name, done.returncode, done.stderr)
         assert words in done.stderr, (name, done.stderr)
         assert done.stderr.count("\n") == 1 and "Traceback" not in done.stderr, (name, done.stderr)
         assert not (place / "wrong").exists(), name
+
+
+def test_machines_get_the_same_error_as_a_document(place: Path) -> None:
+    for name, (arguments, words, code) in _wrong_inputs(place).items():
+        done = dpmerf(*arguments, "--json", cwd=place)
+        found = json.loads(done.stdout)["error"]
+        assert done.returncode == found["exit_code"] == code and words in found["message"], name
+        assert found["kind"] == {2: "usage", 4: "data", 5: "budget", 6: "artefact"}[code]
+    done = dpmerf("plan", "schema.toml", "--epsilom", 1, "--json", cwd=place)
+    found = json.loads(done.stdout)["error"]
+    assert done.returncode == 2 and found["kind"] == "usage" and "--epsilom" in found["message"]
+    (place / "gaps.toml").write_text(MIXED.replace("max = 100", 'max = "?"').replace("min = 0\n", 'min = "?"\n'))
+    found = json.loads(dpmerf("schema", "check", "gaps.toml", "--json", cwd=place).stdout)["error"]
+    assert {(p["column"], p["key"]) for p in found["problems"]} == {("age", "min"), ("age", "max"), ("dose", "min")}
 
 
 def test_any_cell_is_taken_and_none_is_told(place: Path) -> None:
@@ -134,4 +148,4 @@ def test_any_cell_is_taken_and_none_is_told(place: Path) -> None:
 
 def test_the_installed_command_answers_too() -> None:
     done = subprocess.run([sys.executable, "-m", "dpmerf.cli", "verify", "nowhere"], capture_output=True, text=True)
-    assert done.returncode == 2 and done.stderr.startswith("error: cannot read") and done.stderr.count("\n") == 1
+    assert done.returncode == 6 and done.stderr.startswith("error: cannot read") and done.stderr.count("\n") == 1

@@ -1,4 +1,4 @@
-"""Hostile arguments, names and surroundings: one clear line, exit code 2, nothing that a terminal would obey."""
+"""Hostile arguments, names and surroundings: one clear line, an exit code by kind, nothing that a terminal would obey."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ import textwrap
 import time
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import torch
 
@@ -29,19 +31,19 @@ def place(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "said", "code"),
     [
-        (["plan", "schema.toml", "--epsilon", "1e308"], "promises nothing"),
-        (["plan", "schema.toml", "--epsilon", "1", "--rows", "9" * 400], "too large"),
-        (["plan", "schema.toml", "--epsilon", "1", "-o", "n" * 300], "cannot write"),
-        (["sample", "model", "-n", "1", "-o", "n" * 300 + ".csv"], "cannot read"),
-        (["train", "release", "-o", "model", "--seed", "9" * 40], "cannot read"),
-        (["release", "data.csv", "--plan", "n" * 300, "-o", "out"], "cannot read"),
+        (["plan", "schema.toml", "--epsilon", "1e308"], "promises nothing", 2),
+        (["plan", "schema.toml", "--epsilon", "1", "--rows", "9" * 400], "too large", 2),
+        (["plan", "schema.toml", "--epsilon", "1", "-o", "n" * 300], "cannot write", 4),
+        (["sample", "model", "-n", "1", "-o", "n" * 300 + ".csv"], "cannot read", 6),
+        (["train", "release", "-o", "model", "--seed", "9" * 40], "cannot read", 6),
+        (["release", "data.csv", "--plan", "n" * 300, "-o", "out"], "cannot read", 6),
     ],
 )
-def test_arguments_out_of_all_bounds(words: list[str], said: str, place: Path) -> None:
+def test_arguments_out_of_all_bounds(words: list[str], said: str, code: int, place: Path) -> None:
     ended = dpmerf(*words, cwd=place)
-    assert ended.returncode == 2 and said in ended.stderr and ended.stderr.count("\n") == 1, ended.stderr
+    assert ended.returncode == code and said in ended.stderr and ended.stderr.count("\n") == 1, ended.stderr
 
 
 @pytest.mark.parametrize(
@@ -59,12 +61,12 @@ def test_schemas_with_impossible_values(old: str, new: str, said: str, place: Pa
 
 
 def test_no_name_reaches_the_terminal_as_a_command(place: Path) -> None:
-    (place / "data.csv").write_text(f"a,b,{ESCAPE}c\n0.5,x,1\n")
-    told = dpmerf("schema", "check", "schema.toml", "--data", "data.csv", cwd=place)
+    pq.write_table(pa.table({"a": [0.5], "b": ["x"], f"{ESCAPE}c": [1]}), place / "data.parquet")
+    told = dpmerf("schema", "check", "schema.toml", "--data", "data.parquet", cwd=place)
     assert told.returncode == 0 and "\\x1b[31mc" in told.stdout and "\x1b" not in told.stdout
     (place / "schema.toml").write_text(SCHEMA.replace("columns.b", 'columns."\\u001b[31mb"'))
     refused = dpmerf("schema", "check", "schema.toml", "--data", "data.csv", cwd=place)
-    assert refused.returncode == 2 and "\\x1b[31mb" in refused.stderr and "\x1b" not in refused.stderr
+    assert refused.returncode == 4 and "\\x1b[31mb" in refused.stderr and "\x1b" not in refused.stderr
     planned = dpmerf("plan", "schema.toml", "--epsilon", "1", "--rows", "100", cwd=place)
     assert planned.returncode == 0 and "\x1b" not in planned.stdout
 
@@ -90,7 +92,7 @@ def test_files_are_not_written_over_unless_asked(place: Path) -> None:
         assert dpmerf(*words, cwd=place).returncode == 0
         before = (place / words[-1]).read_bytes()
         refused = dpmerf(*words, cwd=place)
-        assert refused.returncode == 2 and "--force" in refused.stderr
+        assert refused.returncode == 6 and "--force" in refused.stderr
         assert (place / words[-1]).read_bytes() == before
         assert dpmerf(*words, "--force", cwd=place).returncode == 0
 
@@ -117,7 +119,7 @@ def test_an_alphabet_without_greek_and_a_full_disk_at_the_other_end(place: Path)
     ended = _run(COMMAND + "main()", place, PYTHONIOENCODING="ascii", PYTHONUTF8="0")
     assert ended.returncode == 0 and "\\u03b5" in ended.stdout, ended.stderr
     ended = _run("import sys; sys.stdout = open('/dev/full', 'w')\n" + COMMAND + "main()", place)
-    assert ended.returncode == 2 and ended.stderr.startswith("error: the system refused"), ended.stderr
+    assert ended.returncode == 7 and ended.stderr.startswith("error: the system refused"), ended.stderr
     assert ended.stderr.count("\n") == 1
 
 

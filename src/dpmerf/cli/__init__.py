@@ -1,4 +1,4 @@
-"""The command line. Every command prints one clear line on failure and exits with 2; `--json` is for machines."""
+"""The command line. Every failure is one clear line and an exit code that tells its kind; `--json` is for machines."""
 
 from __future__ import annotations
 
@@ -7,18 +7,19 @@ import os
 import signal
 import sys
 import threading
-import traceback
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
+from typing import Annotated
 
 import typer
 
+import dpmerf
 from dpmerf.cli.answers import answer
 from dpmerf.cli.app_command import app_command
 from dpmerf.cli.audit_command import audit_command
 from dpmerf.cli.evaluate_command import evaluate_command
+from dpmerf.cli.failures import failed, run
 from dpmerf.cli.keys import keys_app
 from dpmerf.cli.ledgers import ledger_app
 from dpmerf.cli.pack_command import pack
@@ -28,7 +29,6 @@ from dpmerf.cli.resume_command import resume_command
 from dpmerf.cli.schemas import schema_app
 from dpmerf.cli.steps import plan, release, sample, train, verify
 from dpmerf.cli.whole import demo, demo_data_command, synth
-from dpmerf.errors import DpmerfError
 
 app = typer.Typer(
     name="dpmerf",
@@ -37,6 +37,23 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
 )
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"dpmerf {dpmerf.__version__}")
+        raise typer.Exit()
+
+
+@app.callback()
+def _dpmerf(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and end.")
+    ] = False,
+) -> None:
+    pass
+
+
 app.add_typer(schema_app, name="schema")
 app.command(epilog="Example: dpmerf plan schema.toml --epsilon 1 --rows 30000 -o plan.json")(plan)
 app.command(epilog="Example: dpmerf release patients.parquet --plan plan.json --ledger study.ledger -o release/")(
@@ -104,28 +121,17 @@ def main() -> None:
     try:
         with _stoppable():
             try:
-                app()
+                run(app)
             finally:
                 sys.stdout.flush()
     except _Stopped as end:  # all is taken back; a thread that still hangs in a read may crash Python's own farewell
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(int(str(end.code)))
-    except DpmerfError as problem:
-        print(plain(f"error: {problem}"), file=sys.stderr)
-        sys.exit(2)
     except BrokenPipeError:
         _drop_output()
         sys.exit(141)
-    except MemoryError:
-        print("error: out of memory. Ask for fewer columns, bins or rows at a time", file=sys.stderr)
-        sys.exit(2)
-    except OSError as problem:  # standard output, where nobody else answers for it
-        _drop_output()
-        print(f"error: the system refused ({problem.strerror}): check disks, permissions and limits", file=sys.stderr)
-        sys.exit(2)
-    except Exception as problem:  # a fault of ours: say where, never what (a message may quote a cell)
-        place = traceback.extract_tb(problem.__traceback__)[-1]
-        where = f"{Path(place.filename).name}:{place.lineno}"
-        print(f"error: internal fault ({type(problem).__name__} at {where}). Please report it", file=sys.stderr)
-        sys.exit(3)
+    except Exception as problem:
+        if isinstance(problem, OSError):  # standard output, where nobody else answers for it
+            _drop_output()
+        sys.exit(failed(problem))
