@@ -1,4 +1,4 @@
-"""Hostile arguments, names and surroundings: one clear line, an exit code by kind, nothing that a terminal would obey."""
+"""Hostile arguments and names: one clear line, an exit code by kind, nothing that a terminal would obey."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@
     [schema.check]
     data = "patients.csv"
 
-An environment variable is DPMERF_ and command and option in capitals: DPMERF_SYNTH_EPSILON=1. What is typed comes first,
+A variable is DPMERF_, command and option in capitals: DPMERF_SYNTH_EPSILON=1. What is typed comes first,
 then the environment, then the file. A word that no command knows is refused: it may be a misspelt budget.
 """
 
