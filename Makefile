@@ -11,7 +11,7 @@ SPARK := $(shell command -v java >/dev/null 2>&1 && echo ,spark)
 ONE_THREAD := OMP_NUM_THREADS=1
 
 .DEFAULT_GOAL := help
-.PHONY: demo test check privacy clean help
+.PHONY: demo test check docs privacy clean help
 
 demo: $(VENV)/.installed-demo  ## simulate a hospital table, release it, train, write synthetic rows to demo-out/
 	$(BIN)/dpmerf demo -o demo-out
@@ -24,11 +24,14 @@ check: $(VENV)/.installed-test  ## lint, format, types
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+docs: $(VENV)/.installed-test  ## the documentation site, to docs/_build/; a broken link is an error
+	$(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build
+
 privacy: $(VENV)/.installed-test  ## the privacy tests with their full sample sizes (long)
 	DPMERF_PRIVACY=full $(ONE_THREAD) $(BIN)/python -m pytest -q -n 2 --dist loadgroup tests/privacy $(PYTEST_FLAGS)
 
 clean:  ## remove the environment, caches and demo output
-	rm -rf $(VENV) demo-out build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) demo-out docs/_build build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 help:  ## this list
@@ -40,7 +43,7 @@ $(VENV)/.installed-demo: pyproject.toml | $(BIN)/python
 	@touch $@
 
 $(VENV)/.installed-test: pyproject.toml | $(BIN)/python
-	$(INSTALL) -e '.[test,dev$(SPARK)]'
+	$(INSTALL) -e '.[test,dev,docs$(SPARK)]'
 	@touch $@
 
 # Some systems ship Python without ensurepip: then the interpreter's own pip fills the environment.
