@@ -174,7 +174,15 @@ class Codec:
         values = read(table, declared, declared.needed)
         if self.relations is not None:
             values = self.relations.forward(placed(values, self.declared))
-        numbers = np.zeros((table.num_rows, self.width))
+        if self.schema.image is not None:
+            name, image = self.schema.image
+            codes = {other: torch.from_numpy(code) for other, code in values.items()}
+            return self.with_label(Batch(torch.from_numpy(pixels.encode(table.column(name), image)), codes))
+        return self.batch(values, table.num_rows)
+
+    def batch(self, values: dict[str, np.ndarray], rows: int) -> Batch:
+        """Measured columns as numbers in their own units (NaN is null) and codes -> encoded rows."""
+        numbers = np.zeros((rows, self.width))
         codes: dict[str, Tensor] = {}
         for name, column in self.schema.learned.items():
             if isinstance(column, Numeric):
@@ -184,8 +192,6 @@ class Codec:
                 if column.nullable:
                     numbers[absent, i] = 0.5
                     codes[null_name(name)] = torch.from_numpy(absent.astype(np.int64))
-            elif isinstance(column, Image):
-                numbers = pixels.encode(table.column(name), column)
             else:
                 codes[name] = torch.from_numpy(values[name])
         return self.with_label(Batch(torch.from_numpy(numbers), codes))
@@ -230,7 +236,7 @@ class Codec:
     def decode(self, batch: Batch, first_id: int = 1) -> pa.Table:
         """Tensors to rows, with the declared dtypes, steps, bounds and nulls; ids are counted from `first_id`."""
         arrays = []
-        values = self._values(batch)
+        values = self.values(batch)
         if self.relations is not None:
             values = self.relations.backward(values)
         for name, column in self.declared.columns.items():
@@ -247,7 +253,7 @@ class Codec:
             arrays.append(restored(array, self.types[name]))
         return pa.Table.from_arrays(arrays, names=list(self.declared.columns))
 
-    def _values(self, batch: Batch) -> dict[str, np.ndarray]:
+    def values(self, batch: Batch) -> dict[str, np.ndarray]:
         """Measured columns as numbers (NaN is null) and codes."""
         found = {}
         for name, column in self.schema.learned.items():

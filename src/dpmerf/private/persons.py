@@ -54,7 +54,7 @@ class Tags:
 
 def tags(persons: pa.Array | pa.ChunkedArray, batch: Batch, key: bytes) -> Tags:
     """The tags of encoded rows. Cells without a name are one person."""
-    high, low = _digests(persons, key)
+    high, low = digests(persons, key)
     return Tags(high, low, _hash(batch, high, key))
 
 
@@ -87,7 +87,7 @@ class PersonCap:
             last = self._kept.place() == self._most - 1
             ends = np.flatnonzero(last)
             crowded = self._kept.rows(ends)
-            known = _find(*self._crowded, crowded.high, crowded.low) >= 0
+            known = find(*self._crowded, crowded.high, crowded.low) >= 0
             return Chosen(self._kept, ends[known], self.key, self._seen)
 
     def _prune(self) -> None:
@@ -124,7 +124,7 @@ class Chosen:
 
     def take(self, seen: Tags) -> torch.Tensor:
         """Positions of the rows that count."""
-        place = _find(self._last.high, self._last.low, seen.high, seen.low)
+        place = find(self._last.high, self._last.low, seen.high, seen.low)
         crowded = place >= 0
         if not crowded.any():
             return torch.arange(len(seen))
@@ -155,7 +155,7 @@ def _count_runs(changes: np.ndarray) -> np.ndarray:
     return np.arange(n) - np.maximum.accumulate(np.where(starts, np.arange(n), 0))
 
 
-def _find(high: np.ndarray, low: np.ndarray, wanted_high: np.ndarray, wanted_low: np.ndarray) -> np.ndarray:
+def find(high: np.ndarray, low: np.ndarray, wanted_high: np.ndarray, wanted_low: np.ndarray) -> np.ndarray:
     """Where each wanted 128-bit name is in the sorted names (high, low); -1 if it is not there."""
     if len(high) == 0:
         return np.full(len(wanted_high), -1)
@@ -168,7 +168,7 @@ def _find(high: np.ndarray, low: np.ndarray, wanted_high: np.ndarray, wanted_low
     return np.where((high[at] == wanted_high) & (low[at] == wanted_low), at, -1)
 
 
-def _digests(persons: pa.Array | pa.ChunkedArray, key: bytes) -> tuple[np.ndarray, np.ndarray]:
+def digests(persons: pa.Array | pa.ChunkedArray, key: bytes) -> tuple[np.ndarray, np.ndarray]:
     """Each different name is hashed once."""
     array = cells.plain(persons)
     try:

@@ -138,7 +138,7 @@ class Schema(BaseModel):
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Schema:
         """Read a TOML file; lists of values in files are found beside it."""
-        return Schema.parse(_read(path), source=str(path), folder=Path(path).parent)
+        return Schema.parse(read_text(path), source=str(path), folder=Path(path).parent)
 
     @staticmethod
     def parse(text: str, source: str = "schema", folder: Path | None = None) -> Schema:
@@ -198,7 +198,7 @@ def problems_of(text: str, folder: Path | None = None) -> tuple[Problem, ...]:
     return tuple(_parse(text, folder or Path())[1])
 
 
-def _read(path: str | os.PathLike[str]) -> str:
+def read_text(path: str | os.PathLike[str]) -> str:
     try:
         return Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -207,14 +207,29 @@ def _read(path: str | os.PathLike[str]) -> str:
 
 def _parse(text: str, folder: Path) -> tuple[Schema | None, list[Problem]]:
     """The schema, or every problem that keeps it from being one."""
+    raw = toml_of(text)
+    if isinstance(raw, Problem):
+        return None, [raw]
+    if raw.keys() & {"person", "tables"}:
+        words = " describes persons with several rows: `dpmerf synth`, `plan`, `train` and `sample` know them"
+        return None, [Problem(None, None, None, words)]
+    return checked(raw, text, folder)
+
+
+def toml_of(text: str) -> dict[str, Any] | Problem:
+    """What a TOML text holds, or why it cannot be read."""
     try:
-        raw = tomllib.loads(text)
+        return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        return None, [Problem(None, None, None, f" is not valid TOML: {error}. Mend that line")]
+        return Problem(None, None, None, f" is not valid TOML: {error}. Mend that line")
     except RecursionError:
-        return None, [Problem(None, None, None, " is not valid TOML: nested too deeply")]
+        return Problem(None, None, None, " is not valid TOML: nested too deeply")
     except ValueError:  # Python reads whole numbers of at most some thousand digits, and years up to 9999
-        return None, [Problem(None, None, None, " holds a number or a date that is out of all bounds. Mend it")]
+        return Problem(None, None, None, " holds a number or a date that is out of all bounds. Mend it")
+
+
+def checked(raw: dict[str, Any], text: str, folder: Path) -> tuple[Schema | None, list[Problem]]:
+    """The schema of one table from what its TOML text holds."""
     open_ones = gaps(raw, text)
     raw, unread = fill_in(raw, text, folder)
     try:

@@ -123,7 +123,7 @@ def cap_not_priced(patch: pytest.MonkeyPatch) -> None:
 
 def nameless_escape(patch: pytest.MonkeyPatch) -> None:
     """Rows without a name are taken to be different persons."""
-    real = persons._digests
+    real = persons.digests
 
     def digests(names: Any, key: bytes) -> tuple[np.ndarray, np.ndarray]:
         high, low = (half.copy() for half in real(names, key))
@@ -131,7 +131,7 @@ def nameless_escape(patch: pytest.MonkeyPatch) -> None:
         high[absent] = np.frombuffer(os.urandom(8 * int(absent.sum())), np.uint64)
         return high, low
 
-    patch.setattr(persons, "_digests", digests)
+    patch.setattr(persons, "digests", digests)
 
 
 BUGS = (
