@@ -38,8 +38,8 @@ class Csv(Rows):
             line = first_line(opened(path, stack), path)
         self._encoding = told.encoding or self._guess_encoding(line)
         header = line.decode(self._encoding, "replace").lstrip("\ufeff")
-        if any(c < " " and c not in "\t\r\n" for c in header):
-            raise DataError(f"{path} is not a CSV: its header line holds control characters")
+        if "\0" in header:
+            raise DataError(f"{path} is not a CSV: its header line holds zero bytes")
         self._delimiter = told.delimiter or self._guess_delimiter(header)
         self._check_single(header)
         with self._open() as records:
