@@ -26,7 +26,7 @@ from torch import Tensor, nn
 from benchmarks import speed_data
 from benchmarks.registry import Experiment, Run
 from benchmarks.speed_page import page
-from dpmerf.features.circle import mean_cos_sin
+from dpmerf.features.circle_means import mean_cos_sin
 from dpmerf.methods.presets import make_plan
 from dpmerf.plan import Plan
 from dpmerf.private.local import sum_locally

@@ -6,7 +6,7 @@ from pathlib import Path
 SOURCE = Path(__file__).parents[2] / "src" / "dpmerf"
 # Each rung may import only rungs above it (and its own folder).
 LADDER = [
-    "errors", "folders", "progress", "schema", "metadata", "encoding", "features", "accounting", "plan", "methods",
+    "errors", "lazy", "folders", "progress", "schema", "metadata", "encoding", "features", "accounting", "plan", "methods",
     "release", "sources", "private", "generators", "model", "train", "inference", "output", "evaluate", "report",
     "dossier", "pipeline", "api", "audit", "demo", "app", "cli",
 ]  # fmt: skip

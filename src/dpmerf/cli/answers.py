@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.table import Table
 
 from dpmerf.cli.options import Json, Quiet
 from dpmerf.cli.plain_text import PlainConsole
-from dpmerf.inference import sql, words
-from dpmerf.inference.answers import Answer
-from dpmerf.inference.ask import respond
-from dpmerf.inference.evidence import evidence
-from dpmerf.release import Release
+
+if TYPE_CHECKING:
+    from dpmerf.inference.answers import Answer
 
 
 def answer(
@@ -35,6 +32,11 @@ def answer(
     as_json: Json = False,
 ) -> None:
     """Answer questions from the released tables, with error bars. No rows, no cost."""
+    from dpmerf.inference import sql, words
+    from dpmerf.inference.ask import respond
+    from dpmerf.inference.evidence import evidence
+    from dpmerf.release import Release
+
     known = evidence(Release.load(release))
     schema = known.codec.schema
     asked = []
@@ -50,6 +52,8 @@ def answer(
 
 
 def _print(found: Answer) -> None:
+    from rich.table import Table
+
     keys = list(found.lines[0].group) if found.lines else []
     level = f"{found.confidence:.0%}"
     table = Table(*keys, "estimate", f"{level} interval", "± privacy", "± inside cells", "± sampling", title=None)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dpmerf.audit.run import Audit, audit
-from dpmerf.plan import Plan
-from dpmerf.progress import Bars
+if TYPE_CHECKING:
+    from dpmerf.audit.run import Audit
 
 
 def audit_command(
@@ -24,6 +23,10 @@ def audit_command(
 
     Exits with 1 if something contradicts the claim. No data is read and no budget is spent.
     """
+    from dpmerf.audit.run import audit
+    from dpmerf.plan import Plan
+    from dpmerf.progress import Bars
+
     found = audit(Plan.load(plan), minutes, seed, Bars(not quiet and not as_json))
     if as_json:
         typer.echo(json.dumps(found.to_json()))

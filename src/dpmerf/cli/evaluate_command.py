@@ -9,10 +9,6 @@ import typer
 
 from dpmerf.cli.plain_text import PlainConsole
 from dpmerf.errors import DataError
-from dpmerf.evaluate.compare import evaluate
-from dpmerf.evaluate.files import read_table
-from dpmerf.evaluate.text import show
-from dpmerf.schema import Schema
 
 
 def evaluate_command(
@@ -37,6 +33,11 @@ def evaluate_command(
 
       dpmerf evaluate synthetic.csv --real test.csv --train train.csv --schema schema.toml --json > scores.json
     """
+    from dpmerf.evaluate.compare import evaluate
+    from dpmerf.evaluate.files import read_table
+    from dpmerf.evaluate.text import show
+    from dpmerf.schema import Schema
+
     declared = Schema.load(schema)
     result = evaluate(
         read_table(synthetic),

@@ -7,12 +7,9 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
-from dpmerf.accounting.unit import Unit
 from dpmerf.cli.options import Epsilon, Json, Quiet, say
 from dpmerf.cli.plain_text import PlainConsole
-from dpmerf.private.ledger import Ledger
 
 ledger_app = typer.Typer(help="Open and read ledgers of what was spent.", no_args_is_help=True)
 
@@ -22,6 +19,11 @@ def ledger_show(
     file: Annotated[Path, typer.Argument(help="Ledger file.")], quiet: Quiet = False, as_json: Json = False
 ) -> None:
     """Show what was spent and what is left."""
+    from rich.table import Table
+
+    from dpmerf.accounting.unit import Unit
+    from dpmerf.private.ledger import Ledger
+
     found = Ledger.load(file).summary()
     if as_json:
         print(json.dumps(found))
@@ -47,5 +49,7 @@ def ledger_init(
     as_json: Json = False,
 ) -> None:
     """Open a ledger with a total budget, which releases then share."""
+    from dpmerf.private.ledger import Ledger
+
     Ledger.open(file, epsilon, delta)
     say(quiet, as_json, {"ledger": str(file)}, f"{file} allows ({epsilon:g}, {delta:g}) in total.")

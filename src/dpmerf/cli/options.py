@@ -6,18 +6,17 @@ import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from pydantic import ValidationError
 
 from dpmerf.cli.plain_text import plain
 from dpmerf.errors import DataError, SchemaError
-from dpmerf.plan import Plan
-from dpmerf.schema import Schema
-from dpmerf.schema.explain import faults
-from dpmerf.schema.notation import Reading
-from dpmerf.sources.picture_facts import declare
+
+if TYPE_CHECKING:
+    from dpmerf.plan import Plan
+    from dpmerf.schema import Schema
+    from dpmerf.schema.notation import Reading
 
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
@@ -76,6 +75,8 @@ def told_reading(told: list[str] | None) -> dict[str, Any]:
     >>> told_reading(["decimal=,", "missing=NA", "missing=-"])
     {'decimal': ',', 'missing': ['NA', '-']}
     """
+    from dpmerf.schema.notation import Reading
+
     found: dict[str, Any] = {}
     for one in told or ():
         key, equals, value = one.partition("=")
@@ -90,6 +91,11 @@ def told_reading(told: list[str] | None) -> dict[str, Any]:
 
 def reading_of(told: list[str] | None) -> Reading:
     """`--read` where there is no schema."""
+    from pydantic import ValidationError
+
+    from dpmerf.schema.explain import faults
+    from dpmerf.schema.notation import Reading
+
     try:
         return Reading.model_validate(told_reading(told))
     except ValidationError as error:
@@ -106,6 +112,8 @@ def pictures(
     silent: bool,
 ) -> Schema:
     """The schema of pictures from flags and the container's structure; what is assumed is said."""
+    from dpmerf.sources.picture_facts import declare
+
     try:
         low, high = map(float, pixel_range.split(",")) if pixel_range else (None, None)
     except ValueError:

@@ -8,11 +8,8 @@ from typing import Annotated
 
 import typer
 
-from dpmerf import dossier
 from dpmerf.cli.options import Json, Quiet, guard, say
 from dpmerf.errors import ArtefactError
-from dpmerf.private.ledger import Ledger
-from dpmerf.release.verify import verify
 
 
 def pack(
@@ -28,6 +25,10 @@ def pack(
     as_json: Json = False,
 ) -> None:
     """Write a dated dossier of a release, HTML and PDF: guarantee, plan, ledger, hashes, uses, signatures."""
+    from dpmerf import dossier
+    from dpmerf.private.ledger import Ledger
+    from dpmerf.release.verify import verify
+
     checked = verify(release).release
     hashes = {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in sorted(release.iterdir())}
     entry = None if ledger is None else dossier.LedgerFacts.of(Ledger.load(ledger).summary(), checked.plan)

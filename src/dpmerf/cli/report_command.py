@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from pydantic import ValidationError
 
 from dpmerf.errors import ArtefactError
-from dpmerf.evaluate.files import read_table
-from dpmerf.evaluate.results import Evaluation
-from dpmerf.model import Model
-from dpmerf.release import Release
-from dpmerf.report.make import make_report
+
+if TYPE_CHECKING:
+    from dpmerf.evaluate.results import Evaluation
 
 
 def report_command(
@@ -44,6 +41,11 @@ def report_command(
 
       dpmerf report release/ model/ --synthetic synthetic.parquet --real test.parquet -o report.html
     """
+    from dpmerf.evaluate.files import read_table
+    from dpmerf.model import Model
+    from dpmerf.release import Release
+    from dpmerf.report.make import make_report
+
     noisy = Release.load(release)
     declared = noisy.plan.schema
     made = make_report(
@@ -65,6 +67,10 @@ def report_command(
 
 
 def _evaluation(path: Path) -> Evaluation:
+    from pydantic import ValidationError
+
+    from dpmerf.evaluate.results import Evaluation
+
     try:
         return Evaluation.model_validate_json(path.read_bytes())
     except OSError as problem:

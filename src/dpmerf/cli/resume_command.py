@@ -7,9 +7,7 @@ from typing import Annotated
 
 import typer
 
-from dpmerf import pipeline
 from dpmerf.cli.options import Json, Quiet, say
-from dpmerf.progress import Bars
 
 
 def resume_command(
@@ -18,6 +16,9 @@ def resume_command(
     as_json: Json = False,
 ) -> None:
     """Finish a stopped `synth` from its release: train, sample and report. No rows, no cost."""
+    from dpmerf import pipeline
+    from dpmerf.progress import Bars
+
     paths = pipeline.resume(folder, Bars(not (quiet or as_json)))
     made = {what: str(path) for what, path in paths.items()}
     words = "\n".join(f"  {what:<10} {path}" for what, path in made.items())

@@ -25,12 +25,9 @@ from dpmerf.cli.options import (
     say,
     write_text,
 )
-from dpmerf.encoding.codec import Codec
 from dpmerf.errors import SchemaError
 from dpmerf.output.whole_files import check_free
 from dpmerf.schema import Schema
-from dpmerf.schema.draft import draft, draft_images
-from dpmerf.sources.rows import open_rows
 
 schema_app = typer.Typer(help="Draft, check, import and export schemas.", no_args_is_help=True)
 Output = Annotated[Path | None, typer.Option("-o", "--output", help="File; standard output if left out or '-'.")]
@@ -51,6 +48,9 @@ def schema_draft(
     as_json: Json = False,
 ) -> None:
     """Write a schema to fill in, from column names and stored types alone."""
+    from dpmerf.schema.draft import draft, draft_images
+    from dpmerf.sources.rows import open_rows
+
     check_free(output, force)
     if images:
         text = draft_images(pictures(data, None, size, channels, classes, pixel_range, quiet or as_json))
@@ -68,6 +68,9 @@ def schema_check(
     as_json: Json = False,
 ) -> None:
     """Check a schema, and that a table has its columns (no value is read). Shows all problems at once."""
+    from dpmerf.encoding.codec import Codec
+    from dpmerf.sources.rows import open_rows
+
     try:
         declared = Schema.load(schema)
     except SchemaError as problem:

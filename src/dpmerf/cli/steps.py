@@ -1,17 +1,13 @@
-"""The steps one by one: plan, release, train, sample, verify."""
+"""The steps one by one: plan, release, train, sample, verify. Commands import what computes when they run."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.markdown import Markdown
-from rich.table import Table
 
-from dpmerf.accounting.unit import Unit
-from dpmerf.api import UNCOUNTED, open_ledger
 from dpmerf.cli.options import (
     Balanced,
     Delta,
@@ -40,24 +36,11 @@ from dpmerf.cli.options import (
 from dpmerf.cli.plain_text import PlainConsole, plain
 from dpmerf.errors import PlanError, SchemaError
 from dpmerf.folders import check_writable, keep
-from dpmerf.inference.predict import in_words, sharpness
-from dpmerf.inference.want import Want, least_epsilon
-from dpmerf.methods.presets import make_plan
-from dpmerf.model import Model
-from dpmerf.output import gallery
-from dpmerf.output import table_files as tables
 from dpmerf.output.whole_files import check_free
-from dpmerf.plan import Plan
-from dpmerf.private.ledger import Ledger
-from dpmerf.private.measure import measure
-from dpmerf.progress import Bars
-from dpmerf.release import Release
-from dpmerf.release.signature import Key
-from dpmerf.release.verify import verify as verify_release
-from dpmerf.schema import Schema
-from dpmerf.sources.pictures import open_data
-from dpmerf.sources.spark_table import open_spark
-from dpmerf.train import train as train_model
+
+if TYPE_CHECKING:
+    from dpmerf.model import Model
+    from dpmerf.plan import Plan
 
 
 def plan(
@@ -79,6 +62,12 @@ def plan(
     as_json: Json = False,
 ) -> None:
     """Price a release before any row is read: shares, noise, bytes, expected error, how sharp answers will be."""
+    from dpmerf.accounting.unit import Unit
+    from dpmerf.inference.predict import in_words, sharpness
+    from dpmerf.inference.want import Want, least_epsilon
+    from dpmerf.methods.presets import make_plan
+    from dpmerf.schema import Schema
+
     declared, protected = (
         labelled(Schema.load(schema), label).with_reading(told_reading(read)),
         Unit.parse(unit, neighbours),
@@ -95,7 +84,7 @@ def plan(
     if as_json:
         print(json.dumps({**made.summary(), "half_widths": sharpness(made).to_json()}, ensure_ascii=False))
     elif not quiet:
-        _print_plan(made, output)
+        _print_plan(made, in_words(sharpness(made)), output)
 
 
 def release(
@@ -112,6 +101,14 @@ def release(
     as_json: Json = False,
 ) -> None:
     """The only private step: spend the budget, read the rows, publish noisy sums."""
+    from dpmerf.api import UNCOUNTED, open_ledger
+    from dpmerf.plan import Plan
+    from dpmerf.private.measure import measure
+    from dpmerf.progress import Bars
+    from dpmerf.release.signature import Key
+    from dpmerf.sources.pictures import open_data
+    from dpmerf.sources.spark_table import open_spark
+
     priced = Plan.load(plan)
     if engine not in ("local", "spark"):
         raise PlanError(f"there is no engine '{engine}'. Choose local or spark")
@@ -143,6 +140,10 @@ def train(
     as_json: Json = False,
 ) -> None:
     """Fit a generator to a release. No rows, no cost, as often as you like."""
+    from dpmerf.progress import Bars
+    from dpmerf.release import Release
+    from dpmerf.train import train as train_model
+
     source = Release.load(release)
     check_writable(output)
     model = train_model(source, seed=seed, steps=steps, device=device, fast=fast, bars=Bars(not quiet and not as_json))
@@ -166,6 +167,11 @@ def sample(
     as_json: Json = False,
 ) -> None:
     """Draw synthetic rows."""
+    from dpmerf.model import Model
+    from dpmerf.output import gallery
+    from dpmerf.output import table_files as tables
+    from dpmerf.progress import Bars
+
     check_free(output, force)
     source = Model.load(model)
     parts = source.stream(n, _pairs(given or []), seed)
@@ -185,6 +191,11 @@ def verify(
     as_json: Json = False,
 ) -> None:
     """Check a release: what follows from its plan and its sums, whether its noise is plausible, and who signed it."""
+    from rich.markdown import Markdown
+
+    from dpmerf.private.ledger import Ledger
+    from dpmerf.release.verify import verify as verify_release
+
     checked = verify_release(release, signed_by)
     found = checked.release
     if ledger is not None:
@@ -223,7 +234,9 @@ def _fit_words(model: Model) -> str:
     return f" Its loss is {ratio:.2f} times the noise floor (1 is as good as the release allows)."
 
 
-def _print_plan(made: Plan, output: Path | None) -> None:
+def _print_plan(made: Plan, sharp: list[str], output: Path | None) -> None:
+    from rich.table import Table
+
     found = made.summary()
     console = PlainConsole()
     table = Table("stage", "share", "what is measured", "coordinates", "noise per count", title="What the budget buys")
@@ -243,7 +256,7 @@ def _print_plan(made: Plan, output: Path | None) -> None:
         f"Proposition 1 for {error['dim']:,} Fourier features: error at most {error['tight_bound']:.3g} "
         f"(the paper's bound: {error['paper_bound']:.3g}); recommended D = {error['recommended_dim']:,}."
     )
-    for line in in_words(sharpness(made)):
+    for line in sharp:
         print(line)
     for warning in found["warnings"]:
         print(f"Note: {warning}.")

@@ -1,15 +1,12 @@
-"""All of it in one line: synth, and the demo."""
+"""All of it in one line: synth, and the demo. What computes is imported by the command that needs it."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dpmerf import pipeline
-from dpmerf.accounting.unit import Unit
-from dpmerf.api import UNCOUNTED, existing_ledger, open_ledger
 from dpmerf.cli.options import (
     Balanced,
     Channels,
@@ -42,20 +39,16 @@ from dpmerf.cli.options import (
     size_of,
     told_reading,
 )
-from dpmerf.demo import hospital as demo_data
 from dpmerf.errors import SchemaError
 from dpmerf.folders import check_writable
-from dpmerf.methods.presets import make_plan
 from dpmerf.output.whole_files import check_free
-from dpmerf.pipeline import Asked
-from dpmerf.plan import Plan
-from dpmerf.private.count import public_rows
-from dpmerf.private.ledger import Ledger
-from dpmerf.progress import Bars
-from dpmerf.release.signature import Key
-from dpmerf.schema import Schema
-from dpmerf.sources.pictures import open_data
-from dpmerf.sources.rows import Rows, open_rows
+
+if TYPE_CHECKING:
+    from dpmerf.pipeline import Asked
+    from dpmerf.plan import Plan
+    from dpmerf.private.ledger import Ledger
+    from dpmerf.release.signature import Key
+    from dpmerf.sources.rows import Rows
 
 
 def synth(
@@ -87,6 +80,15 @@ def synth(
     as_json: Json = False,
 ) -> None:
     """All of it in one line: plan, release, train, sample and report."""
+    from dpmerf.accounting.unit import Unit
+    from dpmerf.api import UNCOUNTED, existing_ledger, open_ledger
+    from dpmerf.methods.presets import make_plan
+    from dpmerf.pipeline import Asked
+    from dpmerf.private.count import public_rows
+    from dpmerf.release.signature import Key
+    from dpmerf.schema import Schema
+    from dpmerf.sources.pictures import open_data
+
     if schema is not None:
         declared = labelled(Schema.load(schema), label).with_reading(told_reading(read))
     elif images:
@@ -118,6 +120,12 @@ def demo(
     as_json: Json = False,
 ) -> None:
     """Run the main job end to end on a simulated hospital table that ships with the program."""
+    from dpmerf.demo import hospital as demo_data
+    from dpmerf.methods.presets import make_plan
+    from dpmerf.pipeline import Asked
+    from dpmerf.schema import Schema
+    from dpmerf.sources.rows import open_rows
+
     check_writable(output)
     declared = Schema.load(demo_data.SCHEMA)
     source = open_rows(demo_data.hospital())
@@ -139,6 +147,8 @@ def demo_data_command(
     as_json: Json = False,
 ) -> None:
     """Write the simulated hospital table and its schema, for trying things out."""
+    from dpmerf.demo import hospital as demo_data
+
     check_free(output, force)
     check_free(output.with_suffix(".toml"), force)
     table, schema = guard(output, lambda: demo_data.write(output))
@@ -148,5 +158,8 @@ def demo_data_command(
 def _run(
     source: Rows, priced: Plan, output: Path, asked: Asked, ledger: Ledger | None, silent: bool, key: Key | None = None
 ) -> dict[str, str]:
+    from dpmerf import pipeline
+    from dpmerf.progress import Bars
+
     paths = pipeline.run(source, priced, output, asked, ledger=ledger, key=key, bars=Bars(not silent))
     return {what: str(path) for what, path in paths.items()}

@@ -9,8 +9,6 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from dpmerf.encoding.codec import Axis, Codec
 from dpmerf.schema.boxes import Subset
@@ -45,17 +43,17 @@ def inside(subset: Subset, starts: np.ndarray, size: int, axis: Axis | None = No
     return found
 
 
-def refined(groups: Tensor, marks: Sequence[np.ndarray]) -> Tensor:
+def refined(groups: np.ndarray, marks: Sequence[np.ndarray]) -> np.ndarray:
     """(cells,) groups of cells, divided where any of the marks (cells,) changes; groups keep their order.
 
-    >>> refined(torch.tensor([0, 0, 0, 1]), [np.array([True, False, False, False])]).tolist()
+    >>> refined(np.array([0, 0, 0, 1]), [np.array([True, False, False, False])]).tolist()
     [0, 1, 1, 2]
     """
     if not marks:
         return groups
-    table = np.stack([groups.numpy(), *(m.astype(np.int64) for m in marks)], axis=1)
+    table = np.stack([groups, *(m.astype(np.int64) for m in marks)], axis=1)
     _, first, which = np.unique(table, axis=0, return_index=True, return_inverse=True)
     order = np.lexsort((first, table[first, 0]))
     rank = np.empty(len(order), dtype=np.int64)
     rank[order] = np.arange(len(order))
-    return torch.from_numpy(rank[which.reshape(-1)])
+    return rank[which.reshape(-1)]

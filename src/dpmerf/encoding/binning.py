@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import partial
-from typing import Any, final
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from dpmerf.encoding.atoms import inside, refined, split_levels, subsets
 from dpmerf.encoding.codec import Axis, Batch, Codec, Variable, null_name
 from dpmerf.encoding.cuts import cut_categories, cut_numbers, cut_parts, support
+from dpmerf.lazy import torch
 from dpmerf.schema import Numeric
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 CONTINUOUS = 2**24  # levels of a column that has no step of its own
 LEAST_PART = 2.0  # times the noise of its count: the least mass of a part
@@ -162,20 +164,30 @@ class Binning:
     Pairs of columns are counted in bins; a column alone can afford parts.
     """
 
-    def __init__(self, grid: FineGrid, bin_of: dict[str, Tensor], part_of: dict[str, Tensor]) -> None:
+    def __init__(self, grid: FineGrid, bins: dict[str, np.ndarray], parts: dict[str, np.ndarray]) -> None:
         self.grid = grid
-        self.bin_of = bin_of  # column -> (fine cells,) int64
-        self.part_of = part_of  # the same; cells of a part lie in one bin
+        self._bins = bins
+        self._parts = parts
+
+    @cached_property
+    def bin_of(self) -> dict[str, Tensor]:
+        """Column -> (fine cells,) int64."""
+        return {name: torch.from_numpy(cells) for name, cells in self._bins.items()}
+
+    @cached_property
+    def part_of(self) -> dict[str, Tensor]:
+        """The same; cells of a part lie in one bin."""
+        return {name: torch.from_numpy(cells) for name, cells in self._parts.items()}
 
     @property
     def variables(self) -> dict[str, Variable]:
         """Column -> its bins as a variable."""
-        return {name: Variable(f"{name}#bin", int(bin_of.max()) + 1) for name, bin_of in self.bin_of.items()}
+        return {name: Variable(f"{name}#bin", int(cells.max()) + 1) for name, cells in self._bins.items()}
 
     @property
     def parts(self) -> dict[str, Variable]:
         """Column -> its parts as a variable."""
-        return {name: Variable(f"{name}#part", int(part_of.max()) + 1) for name, part_of in self.part_of.items()}
+        return {name: Variable(f"{name}#part", int(cells.max()) + 1) for name, cells in self._parts.items()}
 
     def bin_of_part(self, name: str) -> Tensor:
         """(parts,) int64."""
@@ -212,20 +224,20 @@ class Binning:
         return self.grid.decode(fine, rng)
 
     def to_json(self) -> dict[str, Any]:
-        found = {"bins": self.bin_of, "parts": self.part_of}
+        found = {"bins": self._bins, "parts": self._parts}
         return {what: {name: cells.tolist() for name, cells in of.items()} for what, of in found.items()}
 
     @staticmethod
     def from_json(grid: FineGrid, data: dict[str, Any]) -> Binning:
-        bin_of, part_of = (
-            {name: torch.tensor(cells) for name, cells in data[what].items()} for what in ("bins", "parts")
+        bins, parts = (
+            {name: np.array(cells, dtype=np.int64) for name, cells in data[what].items()} for what in ("bins", "parts")
         )
-        return Binning(grid, bin_of, part_of)
+        return Binning(grid, bins, parts)
 
     @staticmethod
     def equal(grid: FineGrid, bins: int, parts: int = 1) -> Binning:
         """Public bins: equal groups of fine cells; categories as they are."""
-        return _without_mixed_cells(Binning(grid, _equal(grid, bins), _equal(grid, bins * parts)))
+        return _without_mixed_cells(grid, _equal(grid, bins), _equal(grid, bins * parts))
 
     @staticmethod
     def cut(
@@ -243,11 +255,11 @@ class Binning:
         Columns in `whole`, and those without a histogram, keep every cell. A bin of numbers is cut into at most `parts`
         parts of about equal mass, each of them LEAST_PART times the noise that its count will have.
         """
-        bin_of: dict[str, Tensor] = {}
-        part_of: dict[str, Tensor] = {}
+        bin_of: dict[str, np.ndarray] = {}
+        part_of: dict[str, np.ndarray] = {}
         for name, variable in grid.variables.items():
             if name in whole or name not in counts:
-                bin_of[name] = part_of[name] = torch.arange(variable.size)
+                bin_of[name] = part_of[name] = np.arange(variable.size)
                 continue
             mass = to_simplex(counts[name].double(), rows).numpy()
             if name in grid.numeric:
@@ -258,30 +270,30 @@ class Binning:
                 cut = cut_numbers(mass, fine.widths, nullable, sigma, rows, bins)
             else:
                 cut = cut_categories(mass, sigma)
-            bin_of[name] = part_of[name] = torch.from_numpy(cut).long()
+            bin_of[name] = part_of[name] = cut.astype(np.int64)
             if name in grid.numeric:
-                part_of[name] = torch.from_numpy(cut_parts(cut, mass, parts, LEAST_PART * part_sigma)).long()
-        return _without_mixed_cells(Binning(grid, bin_of, part_of))
+                part_of[name] = cut_parts(cut, mass, parts, LEAST_PART * part_sigma).astype(np.int64)
+        return _without_mixed_cells(grid, bin_of, part_of)
 
 
-def _without_mixed_cells(binning: Binning) -> Binning:
+def _without_mixed_cells(grid: FineGrid, bins: dict[str, np.ndarray], parts: dict[str, np.ndarray]) -> Binning:
     """No bin reaches across a cut of the schema's rules: what they forbid are whole cells of tables."""
-    bin_of, part_of = dict(binning.bin_of), dict(binning.part_of)
+    bin_of, part_of = dict(bins), dict(parts)
     for name in bin_of:
-        marks = binning.grid.marks(name)
+        marks = grid.marks(name)
         bin_of[name], part_of[name] = refined(bin_of[name], marks), refined(part_of[name], marks)
-    return Binning(binning.grid, bin_of, part_of)
+    return Binning(grid, bin_of, part_of)
 
 
-def _equal(grid: FineGrid, bins: int) -> dict[str, Tensor]:
+def _equal(grid: FineGrid, bins: int) -> dict[str, np.ndarray]:
     bin_of = {}
     for name, variable in grid.variables.items():
-        bin_of[name] = torch.arange(variable.size)
+        bin_of[name] = np.arange(variable.size)
         if name in grid.numeric:
             size = grid.numeric[name].size
             cut_by_rules = len(split_levels(grid.codec, name, grid.numeric[name].step))
             most = min(bins + cut_by_rules, size)  # no fewer than bins cut by mass can be, which are divided, too
-            bin_of[name] = torch.where(bin_of[name] < size, bin_of[name] * most // size, most)
+            bin_of[name] = np.where(bin_of[name] < size, bin_of[name] * most // size, most)
     return bin_of
 
 

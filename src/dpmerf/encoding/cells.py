@@ -26,8 +26,7 @@ Floats = np.ndarray  # (n,) float64
 Column: TypeAlias = pa.Array | pa.ChunkedArray
 
 _NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?$"
-_TRUE = pa.array(["true", "t", "yes", "y"], pa.large_string())
-_FALSE = pa.array(["false", "f", "no", "n"], pa.large_string())
+_TRUE, _FALSE = ("true", "t", "yes", "y"), ("false", "f", "no", "n")
 _WORDS = (
     ("inf", math.inf),
     ("+inf", math.inf),
@@ -80,8 +79,8 @@ def flags(column: Column) -> Floats:
     values[(values != 0) & (values != 1)] = np.nan
     if array.type == pa.large_string():
         text = pc.utf8_lower(_short(array))
-        values[mask_of(pc.is_in(text, _TRUE))] = 1.0
-        values[mask_of(pc.is_in(text, _FALSE))] = 0.0
+        values[mask_of(pc.is_in(text, pa.array(_TRUE, text.type)))] = 1.0
+        values[mask_of(pc.is_in(text, pa.array(_FALSE, text.type)))] = 0.0
     return values
 
 

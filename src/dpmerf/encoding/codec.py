@@ -10,12 +10,10 @@ from __future__ import annotations
 import datetime as dt
 import math
 from dataclasses import dataclass
-from typing import final
+from typing import TYPE_CHECKING, final
 
 import numpy as np
 import pyarrow as pa
-import torch
-from torch import Tensor
 
 from dpmerf.encoding import cells, listed, pixels
 from dpmerf.encoding.derived import Relations
@@ -23,7 +21,11 @@ from dpmerf.encoding.reading import READERS, levels_of, read
 from dpmerf.encoding.stored_types import check_fits
 from dpmerf.encoding.writing import arrow_type, id_array, number_array, restored
 from dpmerf.errors import SchemaError
+from dpmerf.lazy import torch
 from dpmerf.schema import Category, Date, Flag, Id, Image, Integer, Number, Numeric, Schema, Timestamp
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 LABEL_BINS = 10
 _EPOCH = dt.datetime(1970, 1, 1)

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import math
 from functools import cached_property
-from typing import Any, final
-
-import torch
-from torch import Tensor
-from torch.nn.utils.rnn import pad_sequence
+from typing import TYPE_CHECKING, Any, final
 
 from dpmerf.encoding.binning import FineGrid, to_simplex
 from dpmerf.encoding.codec import Batch
+from dpmerf.lazy import torch
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 STEP = 2.0**-10  # scores lie on this grid: sums of their squares are exact in float64, in whatever order
 PARTS = 16  # of a cell, at most, each with a score of its own: a single value has one
@@ -66,8 +66,8 @@ class Scores:
 
         What a noisy histogram has in the wrong place shows in the mean of its scores, which should be 0.
         """
-        score = pad_sequence([self._of_cell(name) for name in self.mass], batch_first=True)
-        found = tilted(pad_sequence(list(self.mass.values()), batch_first=True), score, means)
+        score = torch.nn.utils.rnn.pad_sequence([self._of_cell(name) for name in self.mass], batch_first=True)
+        found = tilted(torch.nn.utils.rnn.pad_sequence(list(self.mass.values()), batch_first=True), score, means)
         return Scores(self.grid, {name: found[j, : len(m)] for j, (name, m) in enumerate(self.mass.items())})
 
     def _of_cell(self, name: str) -> Tensor:

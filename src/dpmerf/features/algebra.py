@@ -12,14 +12,15 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, final
-
-import torch
-from torch import Tensor
+from typing import TYPE_CHECKING, Any, final
 
 from dpmerf.encoding.codec import Batch, Variable
 from dpmerf.errors import PlanError
 from dpmerf.features.dense import Dense
+from dpmerf.lazy import torch
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 BITS = 24  # a row's features are truncated to multiples of 2⁻²⁴; sums are integers in that unit
 MANY = 8  # variables tied to dense vectors, beyond which the diameter is bounded more simply

@@ -11,15 +11,15 @@ import math
 from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
-from typing import final
-
-import torch
-import torch.nn.functional as F
-from torch import Tensor
+from typing import TYPE_CHECKING, final
 
 from dpmerf.features.circle import cos_sin
 from dpmerf.features.dense import Dense
 from dpmerf.features.fourier import INPUT_BITS, on_grid
+from dpmerf.lazy import torch
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 BITS = 16  # pixels and pooled responses lie on a grid of 2⁻¹⁶: squares of 8,192 of them add up exactly
 FINE_BITS = 20  # filter taps and responses before pooling
@@ -78,9 +78,9 @@ class Views:
         x = _rounded(numbers, BITS).view(-1, self.channels, self.height, self.width)
         x = _padded(x, 2**self.octaves)
         if "coarse" in names:
-            found["coarse"] = F.avg_pool2d(x, 2 ** (self.octaves - 1)).flatten(1)[None]
+            found["coarse"] = torch.nn.functional.avg_pool2d(x, 2 ** (self.octaves - 1)).flatten(1)[None]
         if set(names) & {"edges", "windows"}:
-            low, moduli = F.avg_pool2d(x, 2**self.octaves), self._moduli(x)
+            low, moduli = torch.nn.functional.avg_pool2d(x, 2**self.octaves), self._moduli(x)
             if "edges" in names:
                 found["edges"] = _unit(torch.cat([m.flatten(1) for m in (low, *moduli)], dim=1), FLOOR)[None]
             if "windows" in names:
@@ -92,11 +92,11 @@ class Views:
         grey = x if self.channels == 1 else _rounded(x.sum(dim=1, keepdim=True) / self.channels, BITS)
         found = []
         for octave in range(self.octaves):
-            r = F.conv2d(grey, self.bank.to(grey), padding=3, stride=2 if octave == 0 else 1)
+            r = torch.nn.functional.conv2d(grey, self.bank.to(grey), padding=3, stride=2 if octave == 0 else 1)
             even, odd = r[:, 0::2], r[:, 1::2]
             modulus = _rounded((even * even + odd * odd + 1e-6).sqrt(), FINE_BITS)
-            found.append(F.avg_pool2d(modulus, 2 ** (self.octaves - max(octave, 1))))
-            grey = F.avg_pool2d(grey, 2)
+            found.append(torch.nn.functional.avg_pool2d(modulus, 2 ** (self.octaves - max(octave, 1))))
+            grey = torch.nn.functional.avg_pool2d(grey, 2)
         return found
 
 
@@ -161,7 +161,7 @@ def gabor_bank(orientations: int, size: int = 7, wavelength: float = 4.0, width:
 def _windows(maps: Tensor) -> Tensor:
     """(n, c, grid, grid) -> (windows, n, c · 9)."""
     below, right = (max(WINDOW - side, (side - WINDOW) % STRIDE) for side in maps.shape[2:])
-    cut = F.pad(maps, (0, right, 0, below)).unfold(2, WINDOW, STRIDE).unfold(3, WINDOW, STRIDE)
+    cut = torch.nn.functional.pad(maps, (0, right, 0, below)).unfold(2, WINDOW, STRIDE).unfold(3, WINDOW, STRIDE)
     return cut.permute(2, 3, 0, 1, 4, 5).flatten(3).flatten(0, 1)  # (n, c, a, b, 3, 3) -> (a·b, n, c·9)
 
 
@@ -179,4 +179,4 @@ def _rounded(x: Tensor, bits: int) -> Tensor:
 def _padded(x: Tensor, multiple: int) -> Tensor:
     """Black below and to the right, up to a multiple of the pooling."""
     below, right = -x.shape[2] % multiple, -x.shape[3] % multiple
-    return F.pad(x, (0, right, 0, below)) if below or right else x
+    return torch.nn.functional.pad(x, (0, right, 0, below)) if below or right else x

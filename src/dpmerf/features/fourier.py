@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import final
-
-import torch
-from torch import Tensor
+from typing import TYPE_CHECKING, final
 
 from dpmerf.features.circle import cos_sin
 from dpmerf.features.dense import Dense
+from dpmerf.lazy import torch
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 INPUT_BITS = 20  # numbers are read on a grid of 2⁻²⁰
 EXACT_BITS = 53  # integers up to 2⁵³ are exact in float64

@@ -10,12 +10,13 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import final
-
-import torch
-from torch import Tensor
+from typing import TYPE_CHECKING, final
 
 from dpmerf.features.dense import Dense
+from dpmerf.lazy import torch
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 @final

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import final
+from typing import TYPE_CHECKING, final
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from dpmerf.features.dense import Dense
+from dpmerf.lazy import torch
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 TOP = 255
 GREYS = 15  # bins between pure black and pure white

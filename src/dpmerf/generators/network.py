@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from dpmerf.encoding.binning import to_simplex
 from dpmerf.encoding.codec import Batch, Variable
 from dpmerf.errors import TrainError
-from dpmerf.features.circle import mean_cos_sin
+from dpmerf.features.circle_means import mean_cos_sin
 from dpmerf.features.fourier import Fourier
 from dpmerf.generators.base import Generator, Given, History, State, load_weights, weights_of
 from dpmerf.plan.queries import Embedding

@@ -6,9 +6,7 @@ number, or old releases would no longer follow from their sums.
 
 from __future__ import annotations
 
-from typing import Any
-
-from torch import Tensor
+from typing import TYPE_CHECKING, Any
 
 from dpmerf.encoding.binning import Binning
 from dpmerf.encoding.normal_scores import Scores
@@ -17,6 +15,9 @@ from dpmerf.plan import Stage
 from dpmerf.plan.queries import Directions, Histograms, SecondLook, Tables
 from dpmerf.release.noisy_tables import most_dependent
 from dpmerf.release.release import Release
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 Known = dict[str, Any] | None
 

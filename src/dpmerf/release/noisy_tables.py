@@ -8,15 +8,16 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import final
-
-import torch
-from torch import Tensor
+from typing import TYPE_CHECKING, final
 
 from dpmerf.encoding.binning import to_simplex
 from dpmerf.errors import TrainError
+from dpmerf.lazy import torch
 from dpmerf.plan.queries import CloserLook, Histograms, SecondLook, Tables
 from dpmerf.release import Measurement, Release
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 @final

@@ -16,7 +16,8 @@ from typing import final
 
 import numpy as np
 import numpy.typing as npt
-import torch
+
+from dpmerf.lazy import torch
 
 ALPHA = 1e-9
 FEW = 12  # counts below which remainders say too little

@@ -9,13 +9,9 @@ import re
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
-import torch
 from safetensors import SafetensorError
-from safetensors.torch import load as load_tensors
-from safetensors.torch import save as save_tensors
-from torch import Tensor
 
 import dpmerf
 from dpmerf.encoding.binning import Binning
@@ -24,6 +20,7 @@ from dpmerf.encoding.normal_scores import Scores
 from dpmerf.errors import ArtefactError, DpmerfError
 from dpmerf.features.algebra import BITS, Block, FeatureMap
 from dpmerf.folders import read_bytes, read_json, write_folder
+from dpmerf.lazy import torch
 from dpmerf.plan import Plan, Stage, digest
 from dpmerf.plan.queries import (
     Choice,
@@ -41,6 +38,9 @@ from dpmerf.release.card import FORMAT as CARD_FORMAT
 from dpmerf.release.card import NOT_PRIVATE, card
 from dpmerf.release.signature import FILE as SIGNATURE
 from dpmerf.release.signature import Key
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 FORMAT = 2
 RULES = 1  # of `derive`
@@ -222,7 +222,7 @@ class Release:
 
     def files(self) -> dict[str, bytes]:
         """The artefact as named files."""
-        tensors = save_tensors({name: t.contiguous() for name, t in self.sums.items()})
+        tensors = packed(self.sums)
         document = {
             "format": FORMAT,
             "kind": "release",
@@ -314,7 +314,9 @@ def _check(document: dict[str, Any], tensors: bytes, where: str) -> Release:
 
 
 def _unpack(tensors: bytes) -> dict[str, Tensor]:
-    sums = load_tensors(tensors)
+    from safetensors.torch import load  # imports PyTorch
+
+    sums = load(tensors)
     if any(t.dtype != torch.int64 or t.dim() != 1 for t in sums.values()):
         raise ValueError("sums must be int64 vectors")
     return sums
@@ -328,3 +330,10 @@ def _same(a: Any, b: Any) -> bool:
     if isinstance(a, float):
         return isinstance(b, int | float) and math.isclose(a, b, rel_tol=1e-9)
     return bool(a == b)
+
+
+def packed(sums: dict[str, Tensor]) -> bytes:
+    """The sums as the bytes of their file."""
+    from safetensors.torch import save  # imports PyTorch
+
+    return save({name: t.contiguous() for name, t in sums.items()})  # type: ignore[no-any-return]

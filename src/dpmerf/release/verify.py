@@ -15,8 +15,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, final
 
-from safetensors.torch import save as save_tensors
-
 from dpmerf.errors import ArtefactError, DpmerfError
 from dpmerf.features.algebra import BITS
 from dpmerf.folders import read_bytes, read_json
@@ -25,7 +23,7 @@ from dpmerf.release import plausible, signature
 from dpmerf.release.card import FORMAT as CARD_FORMAT
 from dpmerf.release.derive import derive_all
 from dpmerf.release.plausible import Finding
-from dpmerf.release.release import CARD, DOCUMENT, FORMAT, RULES, TENSORS, Release
+from dpmerf.release.release import CARD, DOCUMENT, FORMAT, RULES, TENSORS, Release, packed
 
 _SIGNED = (DOCUMENT, TENSORS, CARD)
 _MODEL = {"model.json", "weights.safetensors"}  # a model's folder holds its release too
@@ -85,7 +83,7 @@ def _check_files(folder: Path) -> bool:
 def _check_bytes(folder: Path, document: dict[str, Any], release: Release) -> None:
     """As the program writes them: nothing between the lines, no field twice, no note beside the tensors."""
     text = json.dumps(document, indent=1, ensure_ascii=False) + "\n"
-    tensors = save_tensors({name: t.contiguous() for name, t in release.sums.items()})
+    tensors = packed(release.sums)
     written = {DOCUMENT: text.encode(), TENSORS: tensors}
     for name, data in written.items():
         if read_bytes(folder / name, "release") != data:

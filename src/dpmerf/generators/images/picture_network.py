@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from dpmerf.encoding.binning import to_simplex
 from dpmerf.encoding.codec import Batch
 from dpmerf.errors import TrainError
-from dpmerf.features.circle import mean_cos_sin
+from dpmerf.features.circle_means import mean_cos_sin
 from dpmerf.features.filter_bank import FourierOf, projected
 from dpmerf.features.tones import Tones
 from dpmerf.generators.base import Generator, Given, History, State, load_weights, weights_of
