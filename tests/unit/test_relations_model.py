@@ -181,4 +181,4 @@ def test_bins_end_where_rules_cut() -> None:
         first, last = fine.edges[:-1][cells].min(), fine.edges[1:][cells].max() - 1
         assert not first <= 17 < last, "17 and 18 share a bin"
         assert not first < 40 <= last, "39 and 40 share a bin"
-    assert refined(torch.tensor([0, 0, 1, 1]), [np.array([1, 0, 0, 0])]).tolist() == [0, 1, 2, 2]
+    assert refined(np.array([0, 0, 1, 1]), [np.array([1, 0, 0, 0])]).tolist() == [0, 1, 2, 2]

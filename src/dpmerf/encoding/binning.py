@@ -166,28 +166,28 @@ class Binning:
 
     def __init__(self, grid: FineGrid, bins: dict[str, np.ndarray], parts: dict[str, np.ndarray]) -> None:
         self.grid = grid
-        self._bins = bins
-        self._parts = parts
+        self.bin_numbers = bins  # column -> (fine cells,) int64: which bin each lies in
+        self.part_numbers = parts  # the same; cells of a part lie in one bin
 
     @cached_property
     def bin_of(self) -> dict[str, Tensor]:
-        """Column -> (fine cells,) int64."""
-        return {name: torch.from_numpy(cells) for name, cells in self._bins.items()}
+        """`bin_numbers` as tensors."""
+        return {name: torch.from_numpy(cells) for name, cells in self.bin_numbers.items()}
 
     @cached_property
     def part_of(self) -> dict[str, Tensor]:
-        """The same; cells of a part lie in one bin."""
-        return {name: torch.from_numpy(cells) for name, cells in self._parts.items()}
+        """`part_numbers` as tensors."""
+        return {name: torch.from_numpy(cells) for name, cells in self.part_numbers.items()}
 
     @property
     def variables(self) -> dict[str, Variable]:
         """Column -> its bins as a variable."""
-        return {name: Variable(f"{name}#bin", int(cells.max()) + 1) for name, cells in self._bins.items()}
+        return {name: Variable(f"{name}#bin", int(cells.max()) + 1) for name, cells in self.bin_numbers.items()}
 
     @property
     def parts(self) -> dict[str, Variable]:
         """Column -> its parts as a variable."""
-        return {name: Variable(f"{name}#part", int(cells.max()) + 1) for name, cells in self._parts.items()}
+        return {name: Variable(f"{name}#part", int(cells.max()) + 1) for name, cells in self.part_numbers.items()}
 
     def bin_of_part(self, name: str) -> Tensor:
         """(parts,) int64."""
@@ -224,7 +224,7 @@ class Binning:
         return self.grid.decode(fine, rng)
 
     def to_json(self) -> dict[str, Any]:
-        found = {"bins": self._bins, "parts": self._parts}
+        found = {"bins": self.bin_numbers, "parts": self.part_numbers}
         return {what: {name: cells.tolist() for name, cells in of.items()} for what, of in found.items()}
 
     @staticmethod

@@ -140,8 +140,8 @@ def _levels(plan: Plan, codec: Codec, binning: Binning | None) -> tuple[FineGrid
     for name, variable in grid.variables.items():
         group_of[name, "fine"] = np.arange(variable.size)
         if binning is not None:
-            group_of[name, "part"] = binning.part_of[name].numpy()
-            group_of[name, "bin"] = binning.bin_of[name].numpy()
+            group_of[name, "part"] = binning.part_numbers[name]
+            group_of[name, "bin"] = binning.bin_numbers[name]
     return grid, group_of
 
 

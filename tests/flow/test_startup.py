@@ -1,0 +1,52 @@
+"""Commands that compute nothing start without the libraries that compute."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HEAVY = ("torch", "matplotlib", "pandas", "opendp", "sklearn")
+SCHEMA = (
+    'label = "b"\n[columns.a]\nkind = "number"\nmin = 0\nmax = 1\n[columns.b]\nkind = "category"\nvalues = ["x", "y"]\n'
+)
+CODE = f"""
+import atexit, sys
+atexit.register(lambda: print("imported:", *[name for name in {HEAVY} if name in sys.modules], file=sys.stderr))
+from dpmerf_command import main
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "--version",
+        "--help",
+        "plan --help",
+        "plan schema.toml --epsilon 1 --rows 1000 -o plan.json",
+        "schema check schema.toml --data data.csv",
+        "schema draft data.csv -o draft.toml",
+        "schema export schema.toml --format frictionless",
+        "ledger init study.ledger --epsilon 1 --delta 1e-5",
+    ],
+)
+def test_what_computes_nothing_imports_nothing_that_computes(words: str, tmp_path: Path) -> None:
+    (tmp_path / "schema.toml").write_text(SCHEMA)
+    (tmp_path / "data.csv").write_text("a,b\n0.5,x\n")
+    ended = subprocess.run(
+        [sys.executable, "-c", CODE, *words.split()], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stderr.splitlines()[-1] == "imported:"
+
+
+def test_the_package_offers_its_names_without_importing_them() -> None:
+    code = (
+        "import sys, dpmerf; assert 'torch' not in sys.modules; import dpmerf.release, dpmerf.train; "
+        "assert callable(dpmerf.release) and callable(dpmerf.train); "
+        "assert all(hasattr(dpmerf, name) for name in dpmerf.__all__); assert not hasattr(dpmerf, 'nothing')"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
