@@ -16,7 +16,7 @@ from benchmarks.noiseless import Noiseless
 from benchmarks.pages import table
 from benchmarks.registry import Experiment, Run
 from benchmarks.store import Store
-from dpmerf.generators.images.picture_network import Loss, build, recipe_of, with_label
+from dpmerf.generators.images.picture_network import Loss, build, query_of, with_label
 from dpmerf.methods.presets import make_plan
 from dpmerf.private.measure import measure
 from dpmerf.sources.picture_facts import declare
@@ -39,7 +39,7 @@ def cell(steps: int) -> dict[str, Any]:
     body, seed = build(release), torch.Generator().manual_seed(0)
     labels = torch.arange(CLASSES).repeat_interleave(BATCH // CLASSES)
     grouped = Loss(release, 1, seed, "cpu")
-    frequencies = recipe_of(release).dense(release.codec)[0].frequencies[0].float()
+    frequencies = query_of(release).dense(release.codec)[0].frequencies[0].float()
     target = torch.randn(2 * frequencies.shape[1], CLASSES)
 
     def ours(pictures: Tensor) -> Tensor:

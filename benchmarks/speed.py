@@ -114,8 +114,8 @@ def limit(numbers: Tensor, dim: int, repeats: int = 3) -> float:
 def summed(data: Any, plan: Plan) -> tuple[float, float]:
     """CPU and wall seconds of the sums of a plan's first stage."""
     source, stage = open_rows(data), plan.stages[0]
-    release = Release(plan, {}, None, "none", None)
-    phi, view = release.feature_map(stage), release.view(stage)
+    release = Release(plan, {}, None, "none", {})
+    phi, view = release.embedding(stage).phi, release.embedding(stage).view
     return cpu(lambda: sum_locally(source, plan, phi, view, SILENT, ""))
 
 
@@ -267,10 +267,10 @@ def wide(rows: int) -> Json:
     for dim in (1_000, 10_000):
         embedding = speed_data.embedding_plan(declared, dim, rows)
         found[f"embedding_{dim}"] = summed(table, embedding)[0] / rows
-    found["coordinates"] = {s.name: plan.nominal_map(s).dim for s in plan.stages[:1]}
+    found["coordinates"] = {s.name: s.query.nominal(plan).dim for s in plan.stages[:1]}
     release = measure(table, plan, noise=FixedNoise())
     for stage in plan.stages:
-        phi, view = release.feature_map(stage), release.view(stage)
+        phi, view = release.embedding(stage).phi, release.embedding(stage).view
         found["coordinates"][stage.name] = phi.dim
         few, many = (
             min(cpu(partial(sum_locally, open_rows(t), plan, phi, view, SILENT, ""))[0] for _ in range(2))
@@ -300,8 +300,8 @@ def spark_against_local(rows: int) -> Json:
         table.frame.count()
         for name, unit in (("", Unit()), ("_capped", Unit("c15", 5))):
             priced = replace(plan, unit=unit)
-            release = Release(priced, {}, None, "none", None)
-            phi, view = release.feature_map(plan.stages[0]), release.view(plan.stages[0])
+            release = Release(priced, {}, None, "none", {})
+            phi, view = release.embedding(plan.stages[0]).phi, release.embedding(plan.stages[0]).view
             sum_on_spark(table, priced, phi, view, SILENT, "")  # workers are up
             found[f"spark{name}"] = cpu(partial(sum_on_spark, table, priced, phi, view, SILENT, ""))[1]
             found[f"local{name}"] = cpu(partial(sum_locally, open_rows(file), priced, phi, view, SILENT, ""))[1]

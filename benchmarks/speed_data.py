@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 
 from dpmerf.accounting.unit import Unit
 from dpmerf.plan import Plan, Stage
-from dpmerf.plan.queries import Embedding
+from dpmerf.plan.queries import MeanEmbedding
 from dpmerf.schema import Schema
 
 LEVELS = (2, 3, 5, 8, 12, 20, 41)  # of the categories, over and over
@@ -80,7 +80,7 @@ def folder(path: Path, file: Path, times: int) -> Path:
 
 def embedding_plan(declared: Schema, dim: int, rows: int) -> Plan:
     """The paper's embedding with D features, by label."""
-    recipe = Embedding(dim=dim, scales=(1.0,), seed=0, by_label=True, counts=1.0)
+    recipe = MeanEmbedding(dim=dim, scales=(1.0,), seed=0, by_label=True, counts=1.0)
     return Plan(declared, 1.0, 1e-5, Unit(), rows, "paper", False, (Stage("embedding", 1.0, recipe),))
 
 

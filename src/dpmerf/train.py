@@ -12,7 +12,7 @@ from dpmerf.generators.maxent.maxent import MaxEnt
 from dpmerf.generators.network import Network
 from dpmerf.generators.threads import in_few_threads
 from dpmerf.model import Model
-from dpmerf.plan.queries import Directions, Embedding, ImageEmbedding
+from dpmerf.plan.queries import Directions, ImageEmbedding, MeanEmbedding
 from dpmerf.progress import SILENT, Bars
 from dpmerf.release import Release
 
@@ -41,11 +41,11 @@ def train(
         torch.empty(1, device=device)
     except (RuntimeError, AssertionError):
         raise TrainError(f"the device '{device}' is not there: write cpu, or one that PyTorch finds here") from None
-    if any(isinstance(stage.recipe, ImageEmbedding) for stage in release.plan.stages):
+    if release.plan.has(ImageEmbedding):
         generator, history = Pictures.fit(release, seed, device=device, fast=fast, bars=bars, **options)
-    elif any(isinstance(stage.recipe, Embedding) for stage in release.plan.stages):
+    elif release.plan.has(MeanEmbedding):
         generator, history = Network.fit(release, seed, device=device, bars=bars, **options)
-    elif any(isinstance(stage.recipe, Directions) for stage in release.plan.stages):
+    elif release.plan.has(Directions):
         generator, history = Elliptic.fit(release, seed, bars=bars)  # in closed form: there are no steps
     else:
         generator, history = MaxEnt.fit(release, seed, bars=bars, **options)

@@ -115,7 +115,7 @@ def frame(session: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
 def _stages(preset: str, unit: Unit | None = None) -> list[tuple[Any, ...]]:
     plan = make_plan(SCHEMA, 1.0, 1e-5, rows=N, preset=preset, unit=unit)
     release = measure(TABLE, plan, noise=FixedNoise())
-    return [(plan, release.feature_map(stage), release.view(stage)) for stage in plan.stages]
+    return [(plan, release.embedding(stage).phi, release.embedding(stage).view) for stage in plan.stages]
 
 
 @pytest.mark.parametrize(("preset", "cuts"), [("default", (1, 3, 16)), ("paper", (3,))])

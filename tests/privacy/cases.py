@@ -14,7 +14,8 @@ from dpmerf.accounting.unit import Unit
 from dpmerf.audit.canary import random_row, table
 from dpmerf.encoding import pixels
 from dpmerf.plan import Plan, Stage
-from dpmerf.plan.queries import Histograms, ImageBlock, ImageEmbedding, SecondLook, Tables
+from dpmerf.plan.queries import Histograms, ImageBlock, ImageEmbedding, PairsAgain, Tables
+from dpmerf.plan.queries.pairs_again import picked_pairs
 from dpmerf.private import measure
 from dpmerf.release import Release
 from dpmerf.schema import Schema
@@ -104,12 +105,13 @@ def cliff(plan: Plan, look: Callable[[Release], Any], seed: int = 0) -> tuple[pa
 
 
 def bins_of(release: Release) -> Any:
-    """All that was derived on the way, but the pairs of a second look."""
-    return {key: value for key, value in (release.binning_json or {}).items() if key != "chosen"}
+    """All that was derived on the way, but the pairs that are measured again."""
+    found = {stage: derived.to_json() for stage, derived in release.derived.items()}
+    return {stage: fields for stage, fields in found.items() if "chosen" not in fields}
 
 
 def pairs_of(release: Release) -> Any:
-    return release.chosen
+    return picked_pairs(release)
 
 
 def _case(method: str, plan: Plan, pair: tuple[pa.Table, pa.Table]) -> Case:
@@ -130,7 +132,7 @@ def tables_plan(epsilon: float, unit: Unit = ROW, columns: str = MIXED) -> Plan:
     stages = (
         Stage("discover", 0.4, Histograms(cells=8, columns=tuple(names))),
         Stage("tables", 0.4, tables),
-        Stage("second look", 0.2, SecondLook(count=1)),
+        Stage("second look", 0.2, PairsAgain(count=1)),
     )
     return Plan(made, epsilon, 1e-5, unit, ROWS, "default", False, stages)
 
@@ -159,7 +161,7 @@ def pictures(count: int, seed: int, last: str | None = None, classes: int = 3) -
 def two_stages(epsilon: float) -> Plan:
     """Two measurements of the same kind that share the budget."""
     one = embedding(NUMBERS + LABEL, "y", ROW, 1.0, epsilon, dim=8)
-    return replace(one, stages=tuple(Stage(name, 0.5, one.stages[0].recipe) for name in ("first", "second")))
+    return replace(one, stages=tuple(Stage(name, 0.5, one.stages[0].query) for name in ("first", "second")))
 
 
 def outlier(epsilon: float) -> Case:

@@ -19,7 +19,7 @@ from dpmerf.audit.distinguish import distinguish
 from dpmerf.encoding.codec import Batch
 from dpmerf.features.algebra import Block, FeatureMap
 from dpmerf.features.dense import Dense
-from dpmerf.plan.queries import Choice
+from dpmerf.plan.queries import ColumnSelection
 from dpmerf.private import measure
 from dpmerf.private.noise import OpenDPGaussian
 from privacy.cases import Case
@@ -123,7 +123,7 @@ def _noises(case: Case, rows: pa.Table) -> dict[str, list[np.ndarray]]:
     for _ in range(LOOKED_AT):
         with watched() as calls:
             release = measure.measure(rows, plan)
-        stages = [s.name for s in plan.stages if not isinstance(s.recipe, Choice)]
+        stages = [s.name for s in plan.stages if not isinstance(s.query, ColumnSelection)]
         if len(stages) != len(calls):
             return {}
         for name, call in zip(stages, calls, strict=True):
@@ -180,7 +180,7 @@ class TooLong(Dense):
 def enforced(case: Case) -> list[str]:
     """A row's integers never pass its bound, in any form of block, even if a map breaks its word."""
     plan, found = case.fresh, []
-    blocks = [b for stage in plan.stages for b in plan.nominal_map(stage).blocks if b.dense is not None]
+    blocks = [b for stage in plan.stages for b in stage.query.nominal(plan).blocks if b.dense is not None]
     rng = torch.Generator().manual_seed(1)
     numbers = torch.rand(300, max(1, len(plan.codec.numeric)), generator=rng, dtype=torch.float64)
     for block in blocks:

@@ -23,7 +23,7 @@ import dpmerf
 from command import dpmerf as run
 from dpmerf.accounting.unit import Unit
 from dpmerf.plan.plan import Plan, Stage
-from dpmerf.plan.queries import Embedding, ImageBlock, ImageEmbedding
+from dpmerf.plan.queries import ImageBlock, ImageEmbedding, MeanEmbedding
 from dpmerf.schema import Schema
 from privacy.matrix import LISTED, arrow_columns
 
@@ -59,12 +59,12 @@ def plan_of(names: dict[str, tuple[pa.Array, str]], unit: Unit) -> Plan:
 
 def small_plan(schema: Schema, unit: Unit) -> Plan:
     """The paper's embedding with few features."""
-    recipe: Embedding | ImageEmbedding
+    recipe: MeanEmbedding | ImageEmbedding
     if schema.image:
         blocks = (ImageBlock(view="pixels", dim=4, scales=(1.0,), share=1.0),)
         recipe = ImageEmbedding(blocks=blocks, tones=0.0, seed=1, counts=1.0)
     else:
-        recipe = Embedding(dim=4, scales=(0.5,), seed=1, by_label=schema.label is not None, counts=1.0)
+        recipe = MeanEmbedding(dim=4, scales=(0.5,), seed=1, by_label=schema.label is not None, counts=1.0)
     return Plan(schema, 1.0, 1e-5, unit, 5, "paper", False, (Stage("embedding", 1.0, recipe),))
 
 

@@ -10,8 +10,7 @@ from torch import Tensor
 from dpmerf.audit.canary import end_row, random_row, table
 from dpmerf.encoding.codec import Batch
 from dpmerf.features.algebra import BITS, Block, FeatureMap
-from dpmerf.plan import Plan
-from dpmerf.plan.queries import View
+from dpmerf.plan import Plan, View
 from dpmerf.private import contribute
 from dpmerf.private.contribute import Sums
 

@@ -74,7 +74,7 @@ def test_canaries_use_what_the_claim_allows(variant: str) -> None:
     plan = VARIANTS[variant](1.0)
     pair = neighbours(plan)
     reached = pair.true_mu(measure(pair.out, plan)) / plan.mu
-    floor = 0.2 if any(isinstance(s.recipe, Tables | Directions) for s in plan.stages) else 0.85
+    floor = 0.2 if any(isinstance(s.query, Tables | Directions) for s in plan.stages) else 0.85
     assert floor < reached <= 1 + 1e-9
 
 

@@ -16,8 +16,7 @@ from dpmerf.encoding.codec import Batch
 from dpmerf.features.algebra import FeatureMap, constant, of, onehot, squared_diameter
 from dpmerf.features.moments import Moments
 from dpmerf.methods.presets import make_plan
-from dpmerf.plan import Plan, Stage
-from dpmerf.plan.queries import View
+from dpmerf.plan import Plan, Stage, View
 from dpmerf.private.contribute import Sums
 from dpmerf.private.measure import measure
 from dpmerf.private.noise import OpenDPGaussian
@@ -58,7 +57,7 @@ CELLS: list[object] = [
 def stages(plan: Plan) -> list[tuple[Stage, FeatureMap, View]]:
     """Every stage as it is really measured: maps after the bins were cut from a real release."""
     release = measure(worst(plan).out, plan)
-    return [(stage, release.feature_map(stage), release.view(stage)) for stage in plan.stages]
+    return [(stage, release.embedding(stage).phi, release.embedding(stage).view) for stage in plan.stages]
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
@@ -82,7 +81,7 @@ def test_presets(name: str) -> None:
     assert math.fsum(p.mu**2 for p in plan.prices) <= plan.mu**2 * (1 + 1e-12)  # shares compose to the claim
     for stage, phi, view in stages(plan):
         assert phi.dim <= prices[stage.name].coordinates  # what the discrete sampler's δ was counted for
-        nominal = plan.nominal_map(stage)
+        nominal = stage.query.nominal(plan)
         assert phi.integer_bounds == nominal.integer_bounds  # the price holds for the real map
         assert prices[stage.name].sigma == plan.unit.sensitivity(*nominal.integer_bounds) / prices[stage.name].mu
         check(phi, view(batch))
@@ -132,7 +131,7 @@ def test_pictures() -> None:
         plan = make_plan(Schema.parse(text), 1.0, 1e-5, rows=100)
     except Exception as problem:  # the kind may be declared otherwise in another version
         pytest.skip(f"no pictures here ({type(problem).__name__})")
-    phi = plan.nominal_map(plan.stages[0])
+    phi = plan.stages[0].query.nominal(plan)
     rng = torch.Generator().manual_seed(0)
     numbers = torch.rand(8, 64, generator=rng, dtype=torch.float64)
     numbers[0], numbers[1], numbers[2, ::2] = 0.0, 1.0, 1.0
@@ -244,8 +243,8 @@ def test_a_person_never_counts_for_more_than_the_cap(excess: int) -> None:
     """Whole tables, in integers: the person's rows are all different, too many, and spread over the table."""
     plan = VARIANTS["person"](1.0)
     phi, limit = (
-        plan.nominal_map(plan.stages[0]),
-        plan.unit.sensitivity(*plan.nominal_map(plan.stages[0]).integer_bounds),
+        plan.stages[0].query.nominal(plan),
+        plan.unit.sensitivity(*plan.stages[0].query.nominal(plan).integer_bounds),
     )
     others = {"x": [0.1, 0.9, 0.4], "t": [1, 5, 9], "y": [True, False, True], "who": ["a", "b", None]}
     rng = np.random.default_rng(excess)
@@ -262,7 +261,7 @@ def test_a_person_never_counts_for_more_than_the_cap(excess: int) -> None:
         from dpmerf.progress import SILENT
         from dpmerf.sources.rows import Frame
 
-        return sum_locally(Frame(data), plan, phi, plan.stages[0].recipe.view(plan.codec), SILENT, "")[0]
+        return sum_locally(Frame(data), plan, phi, plan.stages[0].query.view(plan.codec), SILENT, "")[0]
 
     for rows in ((excess, 0), (3 * excess, excess), (2, 3 * excess)):
         change = (total("z", rows[0]) - total("w", rows[1])).tolist()

@@ -11,12 +11,14 @@ from scipy import stats
 
 from dpmerf.accounting.unit import Unit
 from dpmerf.errors import BudgetError
+from dpmerf.plan.noisy_tables import class_shares
+from dpmerf.plan.queries import Tables
+from dpmerf.plan.queries.column_selection import selected_column
 from dpmerf.private import measure as measuring
 from dpmerf.private.measure import measure
 from dpmerf.private.noise import OpenDPGaussian
 from dpmerf.private.select import SHARE_BITS, choose, integer_shares, moved, score
 from dpmerf.release import Release
-from dpmerf.release.noisy_tables import class_shares
 from fixed_noise import FixedNoise
 from privacy.variants import ADD, ALARM, CATEGORIES, FULL, LABEL, NUMBERS, PERSON, ROW, VARIANTS, choice, worst
 
@@ -136,7 +138,7 @@ def test_only_the_index_of_the_choice_leaves_the_room(monkeypatch: pytest.Monkey
     monkeypatch.setattr(measuring, "choose", lambda *_: 2)
     release = measure(worst(plan).out, plan)
     assert release.sums["choice"].tolist() == [2]
-    assert release.looked_at == plan.tables.columns(plan.codec)[2]
+    assert selected_column(release) == plan.query(Tables).columns(plan.codec)[2]
     document = release.files()["release.json"].decode()
     assert "scores" not in document
 
@@ -144,7 +146,7 @@ def test_only_the_index_of_the_choice_leaves_the_room(monkeypatch: pytest.Monkey
 def test_scores_use_released_shares_alone() -> None:
     plan = choice(NUMBERS + CATEGORIES + LABEL, ROW, 1.0)
     release = measure(worst(plan).out, plan)
-    before = Release(plan, {k: release.sums[k] for k in ("discover", "tables")}, 7, release.noise, release.binning_json)
+    before = Release(plan, {k: release.sums[k] for k in ("discover", "tables")}, 7, release.noise, release.derived)
     parts = integer_shares(class_shares(before))
     assert int(parts.sum()) == 2**SHARE_BITS and int(parts.min()) >= 0
 
@@ -152,7 +154,7 @@ def test_scores_use_released_shares_alone() -> None:
 def test_a_choice_is_by_the_scores() -> None:
     plan = choice(CATEGORIES + LABEL, ROW, 1.0)
     release = measure(worst(plan).out, plan)
-    phi = release.feature_map(plan.stages[2])
+    phi = release.embedding(plan.stages[2]).phi
     tables = [torch.zeros(b.size, dtype=torch.int64) for b in phi.blocks]
     tables[1][0], tables[1][-1] = 500 * 2**24, 500 * 2**24  # the label and the second column are the same
     shares = torch.tensor([0.5, 0.5])

@@ -34,7 +34,7 @@ EPSILONS = (1.0, 10.0) if FULL else (10.0,)
 
 def scores(pair: Neighbours, make: Callable[[pa.Table], Release], count: int) -> tuple[np.ndarray, np.ndarray]:
     """Log-likelihood ratios of `count` releases of each table, made afresh each time."""
-    fixed = not any(isinstance(s.recipe, Tables) for s in pair.plan.stages)
+    fixed = not any(isinstance(s.query, Tables) for s in pair.plan.stages)
     one = make(pair.out)
     known = [pair.exact(one, stage) for stage in pair.plan.stages] if fixed else []
 
@@ -93,7 +93,7 @@ def test_variants(variant: str, epsilon: float, record_property: Callable[[str, 
     assert 0.2 * pair.plan.mu < reached <= pair.plan.mu * (1 + 1e-9)
     out, inside = scores(pair, lambda table: measure(table, pair.plan), RELEASES)
     sure = judge(variant, pair, out, inside, record_property)
-    fixed = not any(isinstance(s.recipe, Tables) for s in pair.plan.stages)
+    fixed = not any(isinstance(s.query, Tables) for s in pair.plan.stages)
     assert sure.upper >= (reached if fixed else 0.3 * pair.plan.mu)  # an attacker who sees nothing proves nothing
 
 

@@ -15,11 +15,14 @@ import pytest
 import torch
 from safetensors.torch import save as save_tensors
 
-import dpmerf.private.measure as private_measure
 from dpmerf.accounting.unit import Unit
+from dpmerf.encoding.binning import Binning
+from dpmerf.encoding.normal_scores import Scores
 from dpmerf.errors import ArtefactError, DpmerfError
 from dpmerf.methods.presets import make_plan
-from dpmerf.plan import Plan, digest
+from dpmerf.plan import Known, Plan, digest
+from dpmerf.plan.queries import Tables
+from dpmerf.plan.queries.pairs_again import Picked, picked_pairs
 from dpmerf.private.local import sum_locally
 from dpmerf.private.measure import measure
 from dpmerf.private.noise import NoiseSource, OpenDPGaussian
@@ -105,8 +108,8 @@ def test_noise_of_another_size(rows: pa.Table, plan: Plan, scale: float, tmp_pat
 
 def test_noise_that_is_left_out_of_a_few_cells(honest: Release, rows: pa.Table, tmp_path: Path) -> None:
     """Eight exact counts among hundreds of noisy ones: each is a multiple of the weight, which is no accident."""
-    phi = honest.feature_map(honest.plan.stages[1])
-    exact, _ = sum_locally(Frame(rows), honest.plan, phi, honest.view(honest.plan.stages[1]), SILENT, "")
+    phi = honest.embedding(honest.plan.stages[1]).phi
+    exact, _ = sum_locally(Frame(rows), honest.plan, phi, honest.embedding(honest.plan.stages[1]).view, SILENT, "")
     sums = honest.sums["tables"].clone()
     sums[-8:] = exact[-8:]
     forged = replace(honest, sums={**honest.sums, "tables": sums})
@@ -148,33 +151,29 @@ def test_a_false_number_of_rows(honest: Release, n: int, tmp_path: Path) -> None
 
 def test_bins_cut_at_raw_quantiles(rows: pa.Table, plan: Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Everything after the bins is honest: noisy tables over bins that exact quantiles cut."""
-    real = private_measure.derive
+    real = Tables.derive
 
-    def peeking(so_far: Release, stage: Any) -> Any:
-        known = real(so_far, stage)
-        if stage.name != "discover" or known is None:
-            return known
-        grid = plan.histograms.grid(plan.codec)
-        cells = grid.encode(plan.codec.encode(rows))["x"].numpy()
-        size, bins = len(known["bins"]["x"]), max(known["bins"]["x"]) + 1
+    def peeking(self: Tables, known: Known) -> Binning:
+        honest = real(self, known)
+        cells = honest.grid.encode(plan.codec.encode(rows))["x"].numpy()
+        size, bins = len(honest.bin_of["x"]), int(honest.bin_of["x"].max()) + 1
         rank = np.searchsorted(np.sort(cells), np.arange(size), side="right") / (N + 1)
-        known["bins"]["x"] = known["parts"]["x"] = np.unique((rank * bins).astype(int), return_inverse=True)[1].tolist()
-        return known
+        exact = torch.from_numpy(np.unique((rank * bins).astype(int), return_inverse=True)[1])
+        return Binning(honest.grid, {**honest.bin_of, "x": exact}, {**honest.part_of, "x": exact})
 
-    monkeypatch.setattr(private_measure, "derive", peeking)
-    refused(measure(rows, plan), tmp_path, "bins, scores or chosen pairs do not follow")
+    with monkeypatch.context() as patch:
+        patch.setattr(Tables, "derive", peeking)
+        forged = measure(rows, plan)
+    refused(forged, tmp_path, "bins, scores or picked pairs do not follow")
 
 
-def test_pairs_chosen_by_exact_tables(rows: pa.Table, plan: Plan, tmp_path: Path) -> None:
+def test_pairs_picked_by_exact_tables(rows: pa.Table, plan: Plan, tmp_path: Path) -> None:
     """Another pair than the noisy tables name."""
     honest = measure(rows, plan)
-    assert honest.binning_json is not None
-    pairs = [list(pair) for pair in plan.tables.pairs]
-    taken = honest.binning_json["chosen"]
-    other = next(pair for pair in pairs if pair not in taken)
-    known = {**honest.binning_json, "chosen": [other, *taken[1:]]}
-    swapped = replace(honest, binning_json=known)
-    sizes = [swapped.feature_map(s).dim for s in plan.stages]
+    taken = picked_pairs(honest)
+    other = next(pair for pair in plan.query(Tables).pairs if pair not in taken)
+    swapped = replace(honest, derived={**honest.derived, "second look": Picked((other, *taken[1:]))})
+    sizes = [swapped.embedding(s).dim for s in plan.stages]
     sums = dict(honest.sums)
     sums["second look"] = torch.nn.functional.pad(sums["second look"], (0, max(0, sizes[2] - len(sums["second look"]))))
     refused(replace(swapped, sums={**sums, "second look": sums["second look"][: sizes[2]]}), tmp_path, "do not follow")
@@ -188,9 +187,10 @@ def test_normal_scores_of_a_wide_table(tmp_path: Path) -> None:
     honest = measure(pa.table({f"v{i}": rng.random(500) for i in range(70)}), made)
     honest.save(tmp_path / "r")
     verify(tmp_path / "r")
-    mass = json.loads(json.dumps(honest.binning_json))
-    mass["mass"]["v3"] = [1 / len(mass["mass"]["v3"])] * len(mass["mass"]["v3"])
-    refused(replace(honest, binning_json=mass), tmp_path, "do not follow")
+    assert honest.scores is not None
+    flat = torch.full_like(honest.scores.mass["v3"], 1 / len(honest.scores.mass["v3"]))
+    forged = Scores(honest.scores.grid, {**honest.scores.mass, "v3": flat})
+    refused(replace(honest, derived={"directions": forged}), tmp_path, "do not follow")
 
 
 @pytest.mark.parametrize(
@@ -237,8 +237,9 @@ HIDDEN: dict[str, Callable[[dict[str, Any]], None]] = {
     "a field of a stage": lambda d: d["plan"]["stages"][0].update(note="Mrs Miller"),
     "a field of the unit": lambda d: d["plan"]["unit"].update(note="Mrs Miller"),
     "a field of the guarantee": lambda d: d["guarantee"].update(exact_rows=7),
-    "a field of the bins": lambda d: d["binning"].update(raw=[0.25, 0.5]),
-    "bins of one column more": lambda d: d["binning"]["bins"].update(z=[0, 1]),
+    "a field of the bins": lambda d: d["derived"]["tables"].update(raw=[0.25, 0.5]),
+    "bins of one column more": lambda d: d["derived"]["tables"]["bins"].update(z=[0, 1]),
+    "bins of one stage more": lambda d: d["derived"].update(discover={"bins": {}, "parts": {}}),
     "an entry of no ledger": lambda d: d.update(ledger={"ledger": "Mrs", "entry": "Miller"}),
     "a version": lambda d: d.update(made_with="dpmerf 0.1.0, Mrs Miller"),
     "rows as text": lambda d: d["plan"].update(rows="3000"),

@@ -152,7 +152,7 @@ def test_hostile_plans(artefacts: dict[str, Path], tmp_path: Path) -> None:
 
         def price() -> None:
             plan = Plan.load(path)
-            if max((getattr(s.recipe, "dim", 0) for s in plan.stages), default=0) < 10_000:  # else merely large
+            if max((getattr(s.query, "dim", 0) for s in plan.stages), default=0) < 10_000:  # else merely large
                 plan.summary()
 
         attempt(number, price)
@@ -202,9 +202,9 @@ PLAN = preset(NUMBERS + ODD + CATEGORIES + LABEL, "y", ROW, "default", 1.0)
 
 
 def read_all(path: Path) -> None:
-    rows, phi = open_rows(path), PLAN.nominal_map(PLAN.stages[0])
+    rows, phi = open_rows(path), PLAN.stages[0].query.nominal(PLAN)
     rows.require(list(PLAN.schema.learned))
-    sums, view = Sums(phi), PLAN.stages[0].recipe.view(PLAN.codec)
+    sums, view = Sums(phi), PLAN.stages[0].query.view(PLAN.codec)
     for table in rows.batches(list(PLAN.schema.learned)):
         sums.add(view(PLAN.codec.encode(table)))
 

@@ -12,10 +12,9 @@ import pytest
 
 from dpmerf.errors import DpmerfError, PlanError
 from dpmerf.methods.presets import make_plan
-from dpmerf.plan import Plan, Stage, digest
-from dpmerf.plan.queries import Embedding, ImageBlock, ImageEmbedding, SecondLook, Tables
+from dpmerf.plan import Embedding, Known, Plan, Stage, digest
+from dpmerf.plan.queries import ImageBlock, ImageEmbedding, MeanEmbedding, PairsAgain, Tables
 from dpmerf.private.measure import measure
-from dpmerf.release import Release
 from dpmerf.schema import Schema
 from fixed_noise import FixedNoise
 
@@ -29,7 +28,7 @@ TOML = 'label = "y"\n[columns.y]\nkind = "flag"\n' + "".join(
 @pytest.fixture(scope="module")
 def plan() -> Plan:
     made = make_plan(Schema.parse(TOML), 1, 1e-5, rows=10_000)
-    assert [s.recipe.kind for s in made.stages] == ["histograms", "tables", "second look"]
+    assert [s.query.kind for s in made.stages] == ["histograms", "tables", "second look"]
     return made
 
 
@@ -44,7 +43,7 @@ def rows() -> pa.Table:
 def twice(plan: Plan, counts: tuple[int, int]) -> tuple[Stage, ...]:
     """The attack: the first of two second looks says how many pairs are chosen, the second how much each weighs."""
     *stages, again = plan.stages
-    looks = [Stage(f"look {i}", again.share / 2, SecondLook(count=count)) for i, count in enumerate(counts)]
+    looks = [Stage(f"look {i}", again.share / 2, PairsAgain(count=count)) for i, count in enumerate(counts)]
     return (*stages, *looks)
 
 
@@ -78,14 +77,15 @@ def test_measure_refuses_what_was_not_priced(plan: Plan, rows: pa.Table, monkeyp
 
 def test_every_stage_is_compared_with_its_price(plan: Plan, rows: pa.Table, monkeypatch: pytest.MonkeyPatch) -> None:
     """Weights a little too large, in any stage: refused."""
-    real = Release.feature_map
+    real = Known.embedding
     for name in [s.name for s in plan.stages]:
         with monkeypatch.context() as patch:
-            patch.setattr(
-                Release,
-                "feature_map",
-                lambda self, stage, name=name: (1.0001 if stage.name == name else 1.0) * real(self, stage),
-            )
+
+            def heavier(self: Known, stage: Stage, name: str = name) -> Embedding:
+                e = real(self, stage)
+                return Embedding((1.0001 if stage.name == name else 1.0) * e.phi, e.view)
+
+            patch.setattr(Known, "embedding", heavier)
             with pytest.raises(PlanError, match=f"'{name}' is larger than it was priced"):
                 measure(rows, plan, noise=FixedNoise())
 
@@ -95,22 +95,22 @@ def test_stages_in_another_order_are_no_plan(plan: Plan, order: tuple[int, ...])
     stages = [plan.stages[i] for i in order]
     whole = sum(s.share for s in stages)
     with pytest.raises(PlanError, match=r"before it|once"):
-        replace(plan, stages=tuple(Stage(f"s{i}", s.share / whole, s.recipe) for i, s in enumerate(stages)))
+        replace(plan, stages=tuple(Stage(f"s{i}", s.share / whole, s.query) for i, s in enumerate(stages)))
 
 
 def test_stages_that_do_not_fit_are_no_plan(plan: Plan) -> None:
     discover, tables, again = plan.stages
-    assert isinstance(tables.recipe, Tables)
-    pairs = tables.recipe.pairs
+    assert isinstance(tables.query, Tables)
+    pairs = tables.query.pairs
     for name in ("", "Tables", "discover", "a/b", "__metadata__", "x" * 41):
         with pytest.raises(PlanError, match="stage"):
             replace(plan, stages=(discover, replace(tables, name=name), again))
     for wrong in ((*pairs, pairs[0]), (*pairs, pairs[0][::-1]), (("c0", "c0"),), (("c0", "z"),), (("c0", "y"),)):
-        recipe = tables.recipe.model_copy(update={"pairs": wrong})
+        recipe = tables.query.model_copy(update={"pairs": wrong})
         with pytest.raises(PlanError, match=r"twice|does not have"):
-            replace(plan, stages=(discover, replace(tables, recipe=recipe), again))
+            replace(plan, stages=(discover, replace(tables, query=recipe), again))
     with pytest.raises(PlanError, match="at most as many pairs"):
-        replace(plan, stages=(discover, tables, replace(again, recipe=SecondLook(count=len(pairs) + 1))))
+        replace(plan, stages=(discover, tables, replace(again, query=PairsAgain(count=len(pairs) + 1))))
     with pytest.raises(PlanError, match="label"):
         replace(plan, schema=plan.schema.with_label(None))
     image = ImageEmbedding(
@@ -141,4 +141,4 @@ def test_the_shares_of_a_recipe_add_up(shares: tuple[float, float, float]) -> No
 @pytest.mark.parametrize("counts", [float("inf"), float("nan"), -1.0, 1e300])
 def test_weights_are_finite(counts: float) -> None:
     with pytest.raises(ValueError, match="counts"):
-        Embedding(dim=2, scales=(1.0,), seed=0, by_label=False, counts=counts)
+        MeanEmbedding(dim=2, scales=(1.0,), seed=0, by_label=False, counts=counts)

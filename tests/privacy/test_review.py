@@ -20,7 +20,7 @@ from dpmerf.features.algebra import of
 from dpmerf.features.dense import Dense
 from dpmerf.methods.presets import make_plan
 from dpmerf.plan import Plan, Stage
-from dpmerf.plan.queries import Tables
+from dpmerf.plan.queries import Histograms, Tables
 from dpmerf.private.contribute import bounded
 from dpmerf.private.ledger import Ledger
 from dpmerf.private.measure import measure
@@ -148,8 +148,8 @@ def test_bins_never_outgrow_what_was_priced() -> None:
     """Many heavy single values with light ones between them: the case that used to cut more bins than the price."""
     schema = Schema.parse('[columns.a]\nkind = "integer"\nmin = 0\nmax = 200\n[columns.b]\nkind = "flag"')
     plan = make_plan(schema, 1.0, 1e-5, rows=20_000)
-    tables = next(s.recipe for s in plan.stages if isinstance(s.recipe, Tables))
-    grid = plan.histograms.grid(plan.codec)
+    tables = next(s.query for s in plan.stages if isinstance(s.query, Tables))
+    grid = plan.query(Histograms).grid(plan.codec)
     nominal = Binning.equal(grid, 2 * tables.bins).variables["a"].size
     rng = np.random.default_rng(0)
     single = np.flatnonzero(grid.numeric["a"].widths == 1)
@@ -166,7 +166,7 @@ def test_bins_never_outgrow_what_was_priced() -> None:
 def test_shares_that_miss_one_by_a_rounding_do_not_overspend() -> None:
     plan = make_plan(SCHEMA, 1.0, 1e-5, rows=100)
     first, second = plan.stages
-    slack = Stage(second.name, second.share * (1 + 9e-10), second.recipe)
+    slack = Stage(second.name, second.share * (1 + 9e-10), second.query)
     made = Plan(plan.schema, 1.0, 1e-5, plan.unit, 100, "default", False, (first, slack))
     assert sum(p.mu**2 for p in made.prices) <= made.mu**2 * (1 + 1e-15)
 

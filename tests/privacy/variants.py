@@ -12,7 +12,7 @@ from dpmerf.accounting.unit import Unit
 from dpmerf.audit.canary import Neighbours, neighbours
 from dpmerf.methods.presets import CHOSEN, make_plan
 from dpmerf.plan import Plan, Stage
-from dpmerf.plan.queries import Choice, CloserLook, Directions, Embedding, Histograms, Tables
+from dpmerf.plan.queries import ColumnSelection, Directions, Histograms, MeanEmbedding, SelectedTable, Tables
 from dpmerf.schema import Schema
 
 FULL = os.environ.get("DPMERF_PRIVACY") == "full"
@@ -38,7 +38,7 @@ def embedding(
     columns: str, label: str | None, unit: Unit, counts: float, epsilon: float, dim: int = 4, scale: float = 0.2
 ) -> Plan:
     """The paper's embedding with few features."""
-    recipe = Embedding(dim=dim, scales=(scale,), seed=3, by_label=label is not None, counts=counts)
+    recipe = MeanEmbedding(dim=dim, scales=(scale,), seed=3, by_label=label is not None, counts=counts)
     made = schema(columns, label)
     return Plan(made, epsilon, 1e-5, unit, 12, "paper", False, (Stage("embedding", 1.0, recipe),))
 
@@ -64,8 +64,8 @@ def choice(columns: str, unit: Unit, epsilon: float) -> Plan:
     stages = (
         Stage("discover", histograms, Histograms(cells=8, columns=tuple(made.learned))),
         Stage("tables", single, tables),
-        Stage("choice", chosen, Choice()),
-        Stage("closer look", closer, CloserLook()),
+        Stage("choice", chosen, ColumnSelection()),
+        Stage("closer look", closer, SelectedTable()),
     )
     return Plan(made, epsilon, 1e-5, unit, 60, "default", False, stages)
 
@@ -104,7 +104,7 @@ def worst(plan: Plan) -> Neighbours:
 def antipodal() -> Neighbours:
     """The plain release, one frequency, and two rows exactly opposite on its circle: the whole of the sensitivity."""
     plan = embedding('[columns.x]\nkind = "number"\nmin = 0\nmax = 1\n', None, ROW, 0.0, 1.0, dim=2, scale=0.02)
-    frequency = abs(float(plan.nominal_map(plan.stages[0]).blocks[0].dense.frequencies[0, 0]))  # type: ignore[union-attr]
+    frequency = abs(float(plan.stages[0].query.nominal(plan).blocks[0].dense.frequencies[0, 0]))  # type: ignore[union-attr]
     place = float(np.pi / frequency)
     assert place < 1
     return Neighbours(plan, pa.table({"x": [0.5, 0.0]}), pa.table({"x": [0.5, place]}), {"x": place})

@@ -16,10 +16,12 @@ from dpmerf.errors import ArtefactError, LedgerError, PlanError
 from dpmerf.generators.maxent.consistent import _beside, kept_share
 from dpmerf.methods.presets import make_plan
 from dpmerf.plan import Plan
+from dpmerf.plan.noisy_tables import Layout, noisy_tables
+from dpmerf.plan.queries import Tables
+from dpmerf.plan.queries.column_selection import selected_column
 from dpmerf.private.ledger import Ledger
 from dpmerf.private.measure import measure
 from dpmerf.release import Release
-from dpmerf.release.noisy_tables import Layout, noisy_tables
 from dpmerf.release.verify import verify
 from dpmerf.schema import Schema
 from dpmerf.train import train
@@ -73,8 +75,8 @@ def test_the_choice_and_the_gaussian_stages_use_up_the_budget(plan: Plan) -> Non
 def test_the_column_that_tells_the_label_is_found_and_heard(plan: Plan) -> None:
     """Nineteen of twenty releases find it, says the law of the choice; sixteen are asked for."""
     releases = [measure(table(seed), plan) for seed in range(20)]
-    assert sum(r.looked_at == TOLD_BY for r in releases) >= 16
-    release = next(r for r in releases if r.looked_at == TOLD_BY)
+    assert sum(selected_column(r) == TOLD_BY for r in releases) >= 16
+    release = next(r for r in releases if selected_column(r) == TOLD_BY)
     first = noisy_tables(replace(release, sums={n: s for n, s in release.sums.items() if n in STAGES[:2]}))
     second = noisy_tables(release)
     at = second.layout.span(int(second.layout.names.index(TOLD_BY)))
@@ -82,7 +84,7 @@ def test_the_column_that_tells_the_label_is_found_and_heard(plan: Plan) -> None:
     assert int((second.single_variance != first.single_variance).sum()) == at.stop - at.start
     gaps = {name: [] for name in (TOLD_BY, "c3")}
     for r in releases:
-        if r.looked_at == TOLD_BY:
+        if selected_column(r) == TOLD_BY:
             rows = train(r, seed=1).sample(4_000)
             y = np.array(rows["y"])
             for name, found in gaps.items():
@@ -95,12 +97,12 @@ def test_the_column_that_tells_the_label_is_found_and_heard(plan: Plan) -> None:
 def test_a_saved_choice_is_verified_and_an_impossible_one_refused(plan: Plan, tmp_path: Path) -> None:
     release = measure(table(), plan)
     release.save(tmp_path / "r")
-    assert verify(tmp_path / "r").release.looked_at == release.looked_at
+    assert selected_column(verify(tmp_path / "r").release) == selected_column(release)
     card = (tmp_path / "r" / "CARD.md").read_text()
     assert f"(range {plan.choices[0]:.6f})" in card and "| choice | 40%" in card
     for index in (-1, FLAGS):
         with pytest.raises(ArtefactError, match="damaged"):
-            _ = replace(release, sums={**release.sums, "choice": torch.tensor([index])}).looked_at
+            selected_column(replace(release, sums={**release.sums, "choice": torch.tensor([index])}))
     document = json.loads((tmp_path / "r" / "release.json").read_text())
     document["guarantee"]["choices"] = [plan.choices[0] / 2]
     (tmp_path / "r" / "release.json").write_text(json.dumps(document))
@@ -181,6 +183,6 @@ def test_the_same_on_added_or_removed_rows_persons_and_several_classes() -> None
         plan = make_plan(Schema.parse(text), 1.0, 1e-5, rows=expected, unit=unit)
         assert [s.name for s in plan.stages] == STAGES
         release = measure(rows, plan)
-        assert release.looked_at in plan.tables.columns(plan.codec)
+        assert selected_column(release) in plan.query(Tables).columns(plan.codec)
         drawn = train(release, seed=1).sample(200)
         assert drawn.num_rows == 200 and set(drawn.column_names) == set(rows.column_names)

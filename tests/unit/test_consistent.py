@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpmerf.generators.maxent.consistent import consistent, kept_share, positive, positive_parts
-from dpmerf.release.noisy_tables import Layout, Noisy
+from dpmerf.plan.noisy_tables import Layout, Noisy
 
 SIGMA = 30.0
 

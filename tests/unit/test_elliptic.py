@@ -65,16 +65,16 @@ def model() -> Model:
 
 
 def test_wide_tables_of_numbers_get_directions_and_others_tables() -> None:
-    assert isinstance(plan_of().stages[-1].recipe, Directions)
-    assert isinstance(plan_of(rows=10_000_000).stages[-1].recipe, Tables)  # all pairs can be paid for
+    assert isinstance(plan_of().stages[-1].query, Directions)
+    assert isinstance(plan_of(rows=10_000_000).stages[-1].query, Tables)  # all pairs can be paid for
     words = '[columns.w]\nkind = "category"\nvalues = ["a", "b", "c"]\n'
     mixed = Schema.parse(f"{SIGNALS}{words}")
-    assert isinstance(make_plan(mixed, 1.0, 1e-5, rows=N).stages[-1].recipe, Tables)
+    assert isinstance(make_plan(mixed, 1.0, 1e-5, rows=N).stages[-1].query, Tables)
 
 
 def test_products_of_very_many_columns_are_bounded() -> None:
     many = "".join(f'[columns.s{j}]\nkind = "number"\nmin = 0\nmax = 1\n' for j in range(4_500))
-    recipe = make_plan(Schema.parse(many), 1.0, 1e-5, rows=10_000_000).stages[-1].recipe
+    recipe = make_plan(Schema.parse(many), 1.0, 1e-5, rows=10_000_000).stages[-1].query
     assert isinstance(recipe, Directions) and recipe.group == 2
     assert recipe.moments(Codec(Schema.parse(many))).dim < 8e6
 
@@ -127,10 +127,12 @@ def test_few_rows_and_constant_columns_come_through() -> None:
 
 
 def test_a_release_with_damaged_scores_is_refused(model: Model) -> None:
-    for damage in ({"s0": [1.0]}, {"s0": [float("nan")] * 29}):
-        masses = {**(model.release.binning_json or {})["mass"], **damage}
+    scores = model.release.scores
+    assert scores is not None
+    for damage in (torch.ones(1), torch.full((29,), float("nan"))):
+        damaged = Scores(scores.grid, {**scores.mass, "s0": damage.double()})
         with pytest.raises(ArtefactError, match="damaged"):
-            train(replace(model.release, binning_json={"mass": masses}))
+            train(replace(model.release, derived={"directions": damaged}))
 
 
 def test_other_units_labels_and_gaps() -> None:
@@ -143,7 +145,7 @@ def test_other_units_labels_and_gaps() -> None:
     gaps = pa.table({n: table[n] for n in unlabelled.columns} | {"s3": pa.array(values)})
     plan = make_plan(unlabelled, 4.0, 1e-5, rows=1_500)  # two fifths are null, give or take 0.03
     made = train(measure(gaps, plan)).sample(1_500)
-    assert isinstance(plan.stages[-1].recipe, Directions)
+    assert isinstance(plan.stages[-1].query, Directions)
     assert 0.25 < made["s3"].null_count / 1_500 < 0.55
     regression = Schema.parse(f'label = "s0"\n{SIGNALS}[columns.f]\nkind = "flag"\n')
     flagged = table.drop(["y"]).append_column("f", pa.array([True] * 300 + [False] * 1_200))

@@ -17,8 +17,9 @@ from dpmerf.encoding.cuts import support
 from dpmerf.generators.maxent.consistent import consistent
 from dpmerf.generators.maxent.inside import _split, fine_shares
 from dpmerf.methods.presets import make_plan
+from dpmerf.plan.noisy_tables import noisy_tables
+from dpmerf.plan.queries import Histograms
 from dpmerf.private.measure import measure
-from dpmerf.release.noisy_tables import noisy_tables
 from dpmerf.schema import Schema
 from dpmerf.train import train
 from fixed_noise import FixedNoise
@@ -57,7 +58,7 @@ def test_parts_are_runs_inside_bins_and_never_more_than_asked(seed: int, parts: 
 
 def test_columns_without_a_histogram_keep_every_cell() -> None:
     plan = make_plan(SCHEMA, 1.0, 1e-5, rows=5000)
-    assert plan.histograms.columns == ("x",)
+    assert plan.query(Histograms).columns == ("x",)
     rng = np.random.default_rng(0)
     rows = pa.table({"x": rng.random(500), "c": rng.choice(list("abc"), 500), "y": rng.random(500) < 0.5})
     release = measure(rows, plan, noise=FixedNoise())

@@ -100,7 +100,7 @@ def test_class_counts_are_free(preset: str, shape: tuple[int, ...]) -> None:
     assert math.isclose(summary["diameter"], 2.0, rel_tol=1e-9)
     assert abs(summary["noise_multiplier"] - 3.731) < 1e-3
     label = plan.codec.label
-    assert label is not None and plan.nominal_map(plan.stages[0]).blocks[-1] == onehot(label).blocks[0]
+    assert label is not None and plan.stages[0].query.nominal(plan).blocks[-1] == onehot(label).blocks[0]
 
 
 def test_protected_numbers_of_rows_cost_little() -> None:

@@ -42,7 +42,7 @@ def small_plan(schema: Schema, epsilon: float, rows: int, **options: object) -> 
     plan = make_plan(schema, epsilon, 1e-5, rows=rows, **options)  # type: ignore[arg-type]
     views = ("coarse", "edges", "windows")
     blocks = tuple(ImageBlock(view=v, dim=300, scales=(0.4, 1.0), share=0.32) for v in views)
-    recipe = ImageEmbedding(blocks=blocks, tones=0.04, seed=0, counts=plan.stages[0].recipe.counts)  # type: ignore[union-attr]
+    recipe = ImageEmbedding(blocks=blocks, tones=0.04, seed=0, counts=plan.stages[0].query.counts)  # type: ignore[union-attr]
     stages = (Stage("embedding", 1.0, recipe),)
     return Plan(schema, plan.epsilon, plan.delta, plan.unit, rows, plan.preset, plan.balanced, stages)
 

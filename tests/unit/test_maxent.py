@@ -16,8 +16,8 @@ from dpmerf.generators.maxent.maxent import RATES, MaxEnt, _rate
 from dpmerf.generators.maxent.ridges import _prior, ridges
 from dpmerf.generators.maxent.zeros import Zeros
 from dpmerf.methods.presets import make_plan
+from dpmerf.plan.noisy_tables import Layout, noisy_tables
 from dpmerf.private.measure import measure
-from dpmerf.release.noisy_tables import Layout, noisy_tables
 from dpmerf.schema import Schema
 from dpmerf.train import train
 

@@ -33,7 +33,7 @@ def test_stages_compose_to_the_whole(mixed_schema: Schema) -> None:
 
 def test_two_equal_stages_need_the_known_noise(mixed_schema: Schema) -> None:
     one = make_plan(mixed_schema, 1, 1e-5, preset="paper")
-    recipe = one.stages[0].recipe
+    recipe = one.stages[0].query
     two = Plan(
         mixed_schema, 1.0, 1e-5, Unit(), 10_000, "paper", False, (Stage("a", 0.5, recipe), Stage("b", 0.5, recipe))
     )
@@ -77,7 +77,7 @@ def test_a_plan_survives_its_file_and_notices_changes(mixed_schema: Schema, tmp_
 
 
 def test_shares_must_add_up(mixed_schema: Schema) -> None:
-    recipe = make_plan(mixed_schema, 1, 1e-5, preset="paper").stages[0].recipe
+    recipe = make_plan(mixed_schema, 1, 1e-5, preset="paper").stages[0].query
     for shares in ((0.6, 0.6), (0.5, 0.4), (1.5, -0.5)):
         with pytest.raises(PlanError):
             Plan(
@@ -109,7 +109,9 @@ def test_other_refusals(mixed_schema: Schema) -> None:
 def test_tiny_budgets_and_tables_still_get_a_plan(mixed_schema: Schema) -> None:
     for epsilon, rows in ((1e-3, 10), (0.01, 100), (5, 10**9)):
         plan = make_plan(mixed_schema, epsilon, rows=rows)
-        assert plan.coordinates > 0 and plan.summary()["expected_error"]["tight_bound"] > 0
+        assert plan.coordinates > 0 and plan.summary()["expected_error"] is None  # no Fourier features
+        paper = make_plan(mixed_schema, epsilon, rows=rows, preset="paper")
+        assert paper.summary()["expected_error"]["tight_bound"] > 0
 
 
 def test_wide_tables_stay_within_bounds() -> None:

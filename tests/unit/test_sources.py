@@ -40,8 +40,8 @@ def _sums(rows: Rows) -> torch.Tensor:
     """The integer sums of the plan's first stage, as a release makes them."""
     plan = make_plan(SCHEMA, 1.0, 1e-5, rows=ROWS)
     stage = plan.stages[0]
-    phi = plan.nominal_map(stage)
-    view = stage.recipe.view(plan.codec)  # type: ignore[union-attr]
+    phi = stage.query.nominal(plan)
+    view = stage.query.view(plan.codec)  # type: ignore[union-attr]
     sums = Sums(phi)
     for batch in rows.batches(list(SCHEMA.needed)):
         sums.add(view(plan.codec.encode(batch)))

@@ -23,8 +23,7 @@ from dpmerf.features.algebra import constant, of, onehot
 from dpmerf.features.circle import cos_sin
 from dpmerf.features.fourier import Fourier
 from dpmerf.methods.presets import make_plan
-from dpmerf.plan import Plan
-from dpmerf.plan.queries import View
+from dpmerf.plan import Plan, View
 from dpmerf.private import contribute
 from dpmerf.private.contribute import Sums
 from dpmerf.private.local import spread, sum_locally
@@ -101,7 +100,7 @@ class Cut(Rows):
 def _stages(preset: str, unit: Unit | None = None) -> list[tuple[Plan, object, View]]:
     plan = make_plan(SCHEMA, 1.0, 1e-5, rows=N, preset=preset, unit=unit)
     release = measure(TABLE, plan, noise=FixedNoise())
-    return [(plan, release.feature_map(stage), release.view(stage)) for stage in plan.stages]
+    return [(plan, release.embedding(stage).phi, release.embedding(stage).view) for stage in plan.stages]
 
 
 STAGES = {preset: _stages(preset) for preset in ("default", "paper")}

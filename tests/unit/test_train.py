@@ -14,9 +14,11 @@ from conftest import mixed_rows
 from dpmerf.errors import ArtefactError, DpmerfError, TrainError
 from dpmerf.methods.presets import make_plan
 from dpmerf.model import Model
+from dpmerf.plan import noisy_tables as counts
+from dpmerf.plan.queries import Tables
+from dpmerf.plan.queries.pairs_again import picked_pairs
 from dpmerf.private.measure import measure
 from dpmerf.release import Release
-from dpmerf.release import noisy_tables as counts
 from dpmerf.release.verify import verify
 from dpmerf.schema import Schema
 from dpmerf.train import train
@@ -160,13 +162,13 @@ def test_the_default_looks_twice_at_the_pairs_that_depend_most(tmp_path: Path) -
     assert [s.name for s in plan.stages] == ["discover", "tables", "second look"]
     assert math.isclose(sum(p.mu**2 for p in plan.prices), plan.mu**2, rel_tol=1e-9)  # one budget for all three
     release = measure(table, plan)
-    assert set(release.chosen[:2]) == {("c1", "c5"), ("c2", "c8")} and len(release.chosen) == 12
+    assert set(picked_pairs(release)[:2]) == {("c1", "c5"), ("c2", "c8")} and len(picked_pairs(release)) == 12
     first, second = (counts.noisy_tables(r) for r in (_without_last_stage(release), release))
-    i, j = (first.layout.names.index(name) for name in release.chosen[0])
+    i, j = (first.layout.names.index(name) for name in picked_pairs(release)[0])
     assert second.pair_variance[i, j] < 0.3 * first.pair_variance[i, j]
-    assert int((first.pair_variance != second.pair_variance).sum()) == 2 * len(release.chosen)
+    assert int((first.pair_variance != second.pair_variance).sum()) == 2 * len(picked_pairs(release))
     release.save(tmp_path / "r")
-    assert verify(tmp_path / "r").release.chosen == release.chosen
+    assert picked_pairs(verify(tmp_path / "r").release) == picked_pairs(release)
     rows = train(release, seed=1).sample(4_000)
     assert np.mean(np.array(rows["c1"]) == np.array(rows["c5"])) > 0.8
 
@@ -187,7 +189,7 @@ def test_a_label_that_only_a_pair_shows_is_found() -> None:
 def test_the_second_look_is_for_noise_that_limits_the_bins(epsilon: float) -> None:
     columns = "".join(f'[columns.c{j}]\nkind = "number"\nmin = 0\nmax = 1\n' for j in range(8))
     plan = make_plan(Schema.parse(columns), epsilon, 1e-5, rows=20_000)
-    assert ("second look" in [s.name for s in plan.stages]) == (plan.tables.bins < 20)
+    assert ("second look" in [s.name for s in plan.stages]) == (plan.query(Tables).bins < 20)
 
 
 def _without_last_stage(release: Release) -> Release:

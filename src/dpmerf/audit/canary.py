@@ -11,11 +11,11 @@ import pyarrow as pa
 import torch
 from torch import Tensor
 
+from dpmerf.accounting.events import Gaussian
 from dpmerf.errors import PlanError
 from dpmerf.features.algebra import FeatureMap
-from dpmerf.plan import Plan, Stage
+from dpmerf.plan import Plan, Stage, View
 from dpmerf.plan.price import Price
-from dpmerf.plan.queries import Choice, View
 from dpmerf.private.contribute import Sums
 from dpmerf.private.local import sum_locally
 from dpmerf.progress import SILENT
@@ -39,9 +39,8 @@ class Neighbours:
 
     def exact(self, release: Release, stage: Stage) -> tuple[Tensor, Tensor]:
         """The sums before noise of both tables, for the map a release really used. An attacker can compute them."""
-        phi = release.feature_map(stage)
-        view = release.view(stage)
-        return self._sums(self.out, phi, view), self._sums(self.inside, phi, view)
+        e = release.embedding(stage)
+        return self._sums(self.out, e.phi, e.view), self._sums(self.inside, e.phi, e.view)
 
     def _sums(self, rows: pa.Table, phi: FeatureMap, view: View) -> Tensor:
         if self.plan.unit.person is not None:  # the cap needs two readings
@@ -52,9 +51,9 @@ class Neighbours:
 
     @property
     def gaussian(self) -> list[tuple[Stage, Price]]:
-        """The stages that release vectors: all but a choice."""
+        """The stages that release vectors: all but a selection."""
         both = zip(self.plan.stages, self.plan.prices, strict=True)
-        return [(stage, price) for stage, price in both if not isinstance(stage.recipe, Choice)]
+        return [(stage, price) for stage, price in both if stage.query.event is Gaussian]
 
     def score(self, release: Release) -> float:
         """The log-likelihood ratio: the best statistic there is for telling the tables apart.
@@ -95,7 +94,7 @@ def neighbours(plan: Plan, rows: int = 12, seed: int = 0) -> Neighbours:
 def _far_rows(plan: Plan, rng: np.random.Generator) -> tuple[Row, Row]:
     """Two rows far apart: the ends of every column, or what a search finds where features are dense."""
     ends = end_row(plan.schema, 0), end_row(plan.schema, 1)
-    phi = plan.nominal_map(plan.stages[0])
+    phi = plan.stages[0].query.nominal(plan)
     if all(b.dense is None for b in phi.blocks):
         return ends
     rows = [*ends, *(random_row(plan.schema, rng) for _ in range(max(2, min(400, SEARCHED // phi.dim))))]

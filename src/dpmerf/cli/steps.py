@@ -252,10 +252,11 @@ def _print_plan(made: Plan, sharp: list[str], output: Path | None) -> None:
     print(f"δ added by the discrete sampler, included: {made.discrete_delta:.1e}")
     print(f"{made.unit.describe()} Planned for {made.rows:,} rows.")
     print(f"Size: {found['coordinates']:,} coordinates, {found['bytes']:,} bytes.")
-    print(
-        f"Proposition 1 for {error['dim']:,} Fourier features: error at most {error['tight_bound']:.3g} "
-        f"(the paper's bound: {error['paper_bound']:.3g}); recommended D = {error['recommended_dim']:,}."
-    )
+    if error is not None:
+        print(
+            f"Proposition 1 for {error['dim']:,} Fourier features: error at most {error['tight_bound']:.3g} "
+            f"(the paper's bound: {error['paper_bound']:.3g}); recommended D = {error['recommended_dim']:,}."
+        )
     for line in sharp:
         print(line)
     for warning in found["warnings"]:

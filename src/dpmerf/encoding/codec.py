@@ -34,10 +34,20 @@ _EPOCH = dt.datetime(1970, 1, 1)
 @final
 @dataclass(frozen=True)
 class Variable:
-    """A discrete quantity with `size` possible codes."""
+    """A discrete quantity with `size` possible codes: a column as it is, or cut in some way (`age#bin`)."""
 
     name: str
     size: int
+
+    @property
+    def column(self) -> str:
+        """The column that it shows; empty for a quantity of the whole row."""
+        return self.name.partition("#")[0]
+
+    @property
+    def cut(self) -> str:
+        """How the column is cut: `fine`, `part` or `bin`; `null` and `label` of numbers; empty: its own categories."""
+        return self.name.partition("#")[2]
 
 
 @final

@@ -9,7 +9,9 @@ from typing import final
 import numpy as np
 
 from dpmerf.generators.base import History
-from dpmerf.release import Measurement, Release
+from dpmerf.plan import Measurement
+from dpmerf.plan.queries import Histograms
+from dpmerf.release import Release
 
 
 @final
@@ -74,12 +76,11 @@ def fit(history: History) -> Fit:
 def signals(release: Release) -> list[Signal]:
     """Signal to noise of every block. The noise energy is known, so the signal's is what is left."""
     found = []
-    for stage in release.plan.stages:
-        for m in release.measurements(stage):
-            noise = m.values.numel() * m.sigma**2
-            energy = max(0.0, float((m.values**2).sum()) - noise)
-            ratio = math.sqrt(energy / noise) if noise > 0 else math.inf
-            found.append(Signal(stage.name, m.block.name, m.values.numel(), m.sigma, ratio))
+    for m in release.measurements:
+        noise = m.values.numel() * m.sigma**2
+        energy = max(0.0, float((m.values**2).sum()) - noise)
+        ratio = math.sqrt(energy / noise) if noise > 0 else math.inf
+        found.append(Signal(m.stage, m.name, m.values.numel(), m.sigma, ratio))
     return found
 
 
@@ -87,18 +88,15 @@ def count_errors(release: Release) -> list[CountError]:
     """Each column's one-way counts, from every table that holds the column, weighted by precision."""
     precision = dict.fromkeys(release.codec.schema.learned, 0.0)
     cells = dict.fromkeys(release.codec.schema.learned, 0)
-    for stage in release.plan.stages:
-        for m in release.measurements(stage):
-            if m.block.dense is not None:
+    for m in release.measurements:
+        for variable in m.variables if m.dense is None else ():
+            name = variable.column
+            if name not in precision or variable.cut in ("null", "label"):
                 continue
-            for variable in m.block.cells:
-                name, _, suffix = variable.name.partition("#")
-                if name not in precision or suffix in ("null", "label"):
-                    continue
-                size = _bins(release, name, variable.size)
-                variance = m.sigma**2 * m.block.size / variable.size * (variable.size / size)
-                precision[name] += 1 / variance
-                cells[name] = size
+            size = _bins(release, name, variable.size)
+            variance = m.sigma**2 * m.cells / variable.size * (variable.size / size)
+            precision[name] += 1 / variance
+            cells[name] = size
     rows = release.rows_estimate
     found = []
     for name, weight in precision.items():
@@ -128,22 +126,17 @@ def one_way(release: Release, bins: int) -> dict[str, NoisyCounts]:
     found: dict[str, NoisyCounts] = {}
     rows = release.rows_estimate
     schema, measured = release.plan.schema, release.codec.schema
-    for stage in release.plan.stages:
-        for m in release.measurements(stage):
-            for place, variable in enumerate(m.block.cells):
-                name, _, suffix = variable.name.partition("#")
-                if (
-                    m.block.dense is not None
-                    or name in found
-                    or schema.learned.get(name) != measured.learned.get(name)
-                    or suffix in ("null", "label")
-                ):
-                    continue
-                counts, sigma = _sum_out(m, place)
-                spread = _spread(release, name, suffix, variable.size, bins)
-                if spread is not None:
-                    noise = sigma * np.sqrt((spread**2).sum(0))
-                    found[name] = NoisyCounts(counts @ spread / rows, noise / rows)
+    for m in release.measurements:
+        for place, variable in enumerate(m.variables if m.dense is None else ()):
+            name = variable.column
+            declared = schema.learned.get(name) == measured.learned.get(name)
+            if name in found or not declared or variable.cut in ("null", "label"):
+                continue
+            counts, sigma = _sum_out(m, place)
+            spread = _spread(release, name, variable.cut, variable.size, bins)
+            if spread is not None:
+                noise = sigma * np.sqrt((spread**2).sum(0))
+                found[name] = NoisyCounts(counts @ spread / rows, noise / rows)
     return found
 
 
@@ -154,20 +147,18 @@ def _bins(release: Release, name: str, size: int) -> int:
 
 def _sum_out(m: Measurement, keep: int) -> tuple[np.ndarray, float]:
     """Counts of one variable of a table, and their standard deviation."""
-    shape = [v.size for v in m.block.cells]
-    table = m.values.reshape(shape).numpy()
-    others = tuple(i for i in range(len(shape)) if i != keep)
-    return table.sum(axis=others), m.sigma * math.sqrt(m.block.size / shape[keep])
+    others = tuple(i for i in range(len(m.variables)) if i != keep)
+    return m.values.numpy().sum(axis=others), m.sigma * math.sqrt(m.cells / m.variables[keep].size)
 
 
 def _spread(release: Release, name: str, suffix: str, size: int, bins: int) -> np.ndarray | None:
     """(size, cells): which part of each released cell falls into which cell of the picture."""
     if name not in release.codec.axes:
-        levels = release.plan.histograms.grid(release.codec).variables[name].size if suffix else size
+        levels = release.plan.query(Histograms).grid(release.codec).variables[name].size if suffix else size
         return np.eye(size) if size == levels else None
     if suffix != "fine":
         return None
-    fine = release.plan.histograms.grid(release.codec).numeric[name]
+    fine = release.plan.query(Histograms).grid(release.codec).numeric[name]
     nullable = release.codec.schema.columns[name].nullable
     low = fine.axis.unit(fine.axis.low + fine.edges[:-1] * fine.step)
     high = fine.axis.unit(fine.axis.low + (fine.edges[1:] - 1) * fine.step)

@@ -14,8 +14,8 @@ from typing import final
 import numpy as np
 
 from dpmerf.encoding.binning import Binning
+from dpmerf.plan.noisy_tables import Noisy, noisy_tables
 from dpmerf.release import Release
-from dpmerf.release.noisy_tables import Noisy, noisy_tables
 from dpmerf.schema import Category, Date, Flag, Numeric, Timestamp
 
 STANDS_OUT = 6.0  # times the noise: what independence expects where nothing is found
@@ -37,7 +37,7 @@ class Suggestion:
 
 def suggestions(release: Release) -> list[Suggestion]:
     """The strongest hints first, at most one per pair of columns."""
-    if release.binning is None or not any(hasattr(s.recipe, "pairs") for s in release.plan.stages):
+    if release.binning is None:
         return []
     noisy = noisy_tables(release)
     if noisy.pairs is None:

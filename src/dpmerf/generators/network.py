@@ -19,7 +19,7 @@ from dpmerf.errors import TrainError
 from dpmerf.features.circle_means import mean_cos_sin
 from dpmerf.features.fourier import Fourier
 from dpmerf.generators.base import Generator, Given, History, State, load_weights, weights_of
-from dpmerf.plan.queries import Embedding
+from dpmerf.plan.queries import MeanEmbedding
 from dpmerf.progress import SILENT, Bars
 from dpmerf.release import Release
 
@@ -61,7 +61,7 @@ class Network(Generator):
         self._release = release
         self._body = body.eval()
         self._shares = shares
-        self._recipe = _recipe(release)
+        self._query = _query(release)
 
     @property
     def conditions(self) -> frozenset[str]:
@@ -79,13 +79,13 @@ class Network(Generator):
         device = next(self._body.parameters()).device
         latent = torch.randn(n, LATENT, generator=rng)
         numbers, tables = self._heads(self._body(_inputs(latent, labels, classes).to(device)))
-        codes = {v.name: _drawn(p.cpu(), rng) for v, p in zip(self._recipe.onehots(codec), tables, strict=True)}
+        codes = {v.name: _drawn(p.cpu(), rng) for v, p in zip(self._query.onehots(codec), tables, strict=True)}
         if label is not None and label.name == codec.schema.label:
             codes[label.name] = labels
         return codec.with_label(Batch(numbers.double().cpu(), codes))
 
     def _heads(self, out: Tensor) -> tuple[Tensor, list[Tensor]]:
-        return heads(out, len(self._release.codec.numeric), self._recipe.onehots(self._release.codec))
+        return heads(out, len(self._release.codec.numeric), self._query.onehots(self._release.codec))
 
     def state(self) -> State:
         tensors = weights_of(self._body)
@@ -113,10 +113,10 @@ class Network(Generator):
             torch.manual_seed(seed)
             body = build(release).to(device)
         rng = torch.Generator().manual_seed(seed)
-        target, recipe = targets(release), _recipe(release)
-        fourier = recipe.fourier(release.codec)
+        target, query = targets(release), _query(release)
+        fourier = query.fourier(release.codec)
         train_on, held = _split(fourier, rng)
-        loss_of = _Loss(release, target, recipe, device)
+        loss_of = _Loss(release, target, query, device)
         average = torch.optim.swa_utils.AveragedModel(body)
         optimiser = torch.optim.Adam(body.parameters(), lr=RATE)
         schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, steps, eta_min=RATE * 0.01)
@@ -152,11 +152,11 @@ class Network(Generator):
 class _Loss:
     """Σ_c weight_c · (‖Fourier difference‖² + mean over tables of ‖difference‖²)."""
 
-    def __init__(self, release: Release, target: Target, recipe: Embedding, device: str) -> None:
+    def __init__(self, release: Release, target: Target, query: MeanEmbedding, device: str) -> None:
         self._target, self._device = target, device
         self._numeric = len(release.codec.numeric)
-        self._onehots = recipe.onehots(release.codec)
-        fourier = recipe.fourier(release.codec)
+        self._onehots = query.onehots(release.codec)
+        fourier = query.fourier(release.codec)
         self._frequencies = None if fourier is None else fourier.frequencies.float().to(device)
         self._fourier = None if target.fourier is None else target.fourier.float().to(device)
         self._cut: tuple[Tensor, Tensor, Tensor] | None = None
@@ -203,28 +203,26 @@ class _Loss:
 
 def targets(release: Release) -> Target:
     """Class means and label frequencies from the release. Classes are weighted as in the paper's Algorithm 1."""
-    recipe, codec = _recipe(release), release.codec
-    label = codec.label if recipe.by_label else None
+    query, codec = _query(release), release.codec
+    label = codec.label if query.by_label else None
     classes = label.size if label else 1
-    found = release.measurements(release.plan.stages[0])
+    found = release.measurements
     rows = release.rows_estimate
     counts = torch.full((classes,), rows / classes, dtype=torch.float64)
     for m in found:
-        if m.block.dense is None and label and m.block.cells == (label,):
+        if m.dense is None and label and m.variables == (label,):
             counts = to_simplex(m.values.flatten() / rows) * rows
     counts = counts.clamp_min(1.0)
     fourier: Tensor | None = None
     sigma = table_sigma = torch.zeros(classes, dtype=torch.float64)
     tables = []
     for m in found:
-        names = [v for v in m.block.cells if label is None or v != label]
-        if m.block.dense is not None:
+        names = [v for v in m.variables if label is None or v != label]
+        if m.dense is not None:
             fourier = m.values.view(classes, -1) / counts[:, None]
             sigma = m.sigma / counts
         elif names:
-            by_class = m.values.view(*(v.size for v in m.block.cells))
-            if label is not None:
-                by_class = by_class.movedim(m.block.cells.index(label), 0)
+            by_class = m.values if label is None else m.values.movedim(m.variables.index(label), 0)
             tables.append((names[0], by_class.reshape(classes, -1) / counts[:, None]))
             table_sigma = m.sigma / counts
     noise = (fourier.shape[1] if fourier is not None else 0) * sigma.square() + table_sigma.square()
@@ -233,9 +231,9 @@ def targets(release: Release) -> Target:
 
 def build(release: Release) -> nn.Module:
     """latent ++ one-hot label -> 4d -> 2d -> d, as in the paper, with a least width for narrow tables."""
-    recipe, codec = _recipe(release), release.codec
-    classes = codec.label.size if recipe.by_label and codec.label else 1
-    d = max(1, len(codec.numeric) + sum(v.size for v in recipe.onehots(codec)))
+    query, codec = _query(release), release.codec
+    classes = codec.label.size if query.by_label and codec.label else 1
+    d = max(1, len(codec.numeric) + sum(v.size for v in query.onehots(codec)))
     first, second = max(4 * d, 100), max(2 * d, 100)
     return nn.Sequential(
         nn.Linear(LATENT + classes, first),
@@ -288,8 +286,7 @@ def _refresh_norms(body: nn.Module, classes: int, rng: torch.Generator, device: 
             body(_inputs(torch.randn(len(labels), LATENT, generator=rng), labels, classes).to(device))
 
 
-def _recipe(release: Release) -> Embedding:
-    recipe = release.plan.stages[0].recipe
-    if not isinstance(recipe, Embedding):
+def _query(release: Release) -> MeanEmbedding:
+    if not release.plan.has(MeanEmbedding):
         raise TrainError("this generator needs a release made with a mean embedding (--preset paper)")
-    return recipe
+    return release.plan.query(MeanEmbedding)

@@ -5,19 +5,17 @@ The one place that knows how a release keeps its measurements. Everything else o
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import final
 
 import numpy as np
 
-from dpmerf.encoding.binning import LEAST_PART, Binning, Fine, FineGrid
+from dpmerf.encoding.binning import Binning, Fine, FineGrid
 from dpmerf.encoding.codec import Codec, Variable
-from dpmerf.errors import PlanError
 from dpmerf.features.algebra import BITS
-from dpmerf.plan import Plan, Stage
-from dpmerf.plan.queries import SecondLook, Tables
+from dpmerf.plan import Plan
+from dpmerf.plan.queries import Histograms, Tables
 from dpmerf.release import Release
 
 CELLS = 256  # of a column in a plan without histograms: only its categories can be asked for
@@ -77,13 +75,10 @@ def evidence(release: Release) -> Evidence:
     """Read a release."""
     grid, group_of = _levels(release.plan, release.codec, release.binning)
     tables = []
-    for stage in release.plan.stages:
-        for m in release.measurements(stage):
-            columns = _columns(m.block.cells, group_of) if m.block.dense is None else None
-            if columns is not None:
-                shape = [v.size for v in m.block.cells]
-                values = m.values.numpy().reshape(shape)
-                tables.append(Counted(stage.name, *columns, values, m.sigma**2))
+    for m in release.measurements:
+        columns = _columns(m.variables, group_of) if m.dense is None else None
+        if columns is not None:
+            tables.append(Counted(m.stage, *columns, m.values.numpy(), m.sigma**2))
     notes = []
     if release.plan.unit.person is not None:
         notes.append("rows of a person beyond the cap were not used: answers are about the rows that were")
@@ -92,47 +87,21 @@ def evidence(release: Release) -> Evidence:
 
 def expected(plan: Plan) -> Evidence:
     """What a plan will measure, with the sizes to be expected and zeros for counts: for errors before any spending."""
-    binning = _expected_bins(plan)
+    binning = plan.query(Tables).expected_bins(plan) if plan.has(Tables) else None
     grid, group_of = _levels(plan, plan.codec, binning)
     tables = []
     for stage, sigma in zip(plan.stages, (p.sigma for p in plan.prices), strict=True):
-        for weight, cells in _expected_blocks(plan, stage, binning):
-            columns = _columns(cells, group_of)
+        for block in stage.query.expected(plan).blocks:
+            columns = _columns(block.cells, group_of) if block.dense is None else None
             if columns is not None:
-                shape = [v.size for v in cells]
-                tables.append(Counted(stage.name, *columns, np.zeros(shape), (sigma / (weight * 2**BITS)) ** 2))
+                shape = [v.size for v in block.cells]
+                tables.append(Counted(stage.name, *columns, np.zeros(shape), (sigma / (block.weight * 2**BITS)) ** 2))
     rows = plan.rows if plan.unit.rows_public else None
     return Evidence(plan.codec, grid, tuple(tables), group_of, rows, plan.rows)
 
 
-def _expected_bins(plan: Plan) -> Binning | None:
-    at = next((i for i, s in enumerate(plan.stages) if isinstance(s.recipe, Tables)), None)
-    if at is None:
-        return None
-    recipe = plan.tables
-    single = plan.nominal_map(plan.stages[at]).blocks[0]
-    part_noise = plan.prices[at].sigma / (single.weight * 2**BITS)
-    parts = min(max(1, int(plan.rows / recipe.bins / (LEAST_PART * part_noise))), recipe.parts)
-    return Binning.equal(plan.histograms.grid(plan.codec), recipe.bins, parts)
-
-
-def _expected_blocks(plan: Plan, stage: Stage, binning: Binning | None) -> Iterable[tuple[float, tuple[Variable, ...]]]:
-    match stage.recipe:
-        case Tables() if binning is not None:
-            blocks = stage.recipe.feature_map(plan.codec, binning).blocks
-        case SecondLook() if binning is not None:
-            chosen = stage.recipe.largest(binning, plan.tables)
-            blocks = stage.recipe.feature_map(binning, chosen).blocks
-        case _:
-            blocks = plan.nominal_map(stage).blocks if stage.recipe.kind not in ("choice", "closer look") else ()
-    return ((b.weight, b.cells) for b in blocks if b.dense is None)
-
-
 def _levels(plan: Plan, codec: Codec, binning: Binning | None) -> tuple[FineGrid, dict[tuple[str, Level], np.ndarray]]:
-    try:
-        grid = plan.histograms.grid(codec)
-    except PlanError:
-        grid = FineGrid(codec, CELLS)
+    grid = plan.query(Histograms).grid(codec) if plan.has(Histograms) else FineGrid(codec, CELLS)
     group_of: dict[tuple[str, Level], np.ndarray] = {}
     if codec.schema.image is not None:
         label = codec.label
@@ -151,8 +120,8 @@ def _columns(
     """Columns and levels of a table's variables; None for tables of something else, as of lengths."""
     found: list[tuple[str, Level]] = []
     for v in cells:
-        name, _, suffix = v.name.rpartition("#") if "#" in v.name else (v.name, "", "fine")
-        if (name, suffix) not in group_of or int(group_of[name, suffix].max()) + 1 != v.size:
+        key = v.column, v.cut or "fine"
+        if key not in group_of or int(group_of[key].max()) + 1 != v.size:
             return None
-        found.append((name, suffix))
+        found.append(key)
     return tuple(c for c, _ in found), tuple(level for _, level in found)

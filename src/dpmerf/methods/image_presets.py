@@ -33,8 +33,8 @@ def image_stages(schema: Schema, preset: str, balanced: bool, unit: Unit, seed: 
     known = schema.label is None or balanced  # how many pictures each class has, once their number is public
     counts = PROTECTED_COUNTS if not unit.rows_public else 0.0 if known else 1.0
     tones = TONES if preset == "default" else 0.0
-    recipe = ImageEmbedding(blocks=_BLOCKS[preset](schema.image[1]), tones=tones, seed=seed, counts=counts)
-    return (Stage("embedding", 1.0, recipe),)
+    query = ImageEmbedding(blocks=_BLOCKS[preset](schema.image[1]), tones=tones, seed=seed, counts=counts)
+    return (Stage("embedding", 1.0, query),)
 
 
 def _paper(image: Image) -> tuple[ImageBlock, ...]:

@@ -13,7 +13,15 @@ from dpmerf.errors import BudgetError, PlanError
 from dpmerf.methods.image_presets import image_stages
 from dpmerf.plan import Plan, Stage
 from dpmerf.plan import proposition1 as error
-from dpmerf.plan.queries import Choice, CloserLook, Directions, Embedding, Histograms, SecondLook, Tables
+from dpmerf.plan.queries import (
+    ColumnSelection,
+    Directions,
+    Histograms,
+    MeanEmbedding,
+    PairsAgain,
+    SelectedTable,
+    Tables,
+)
 from dpmerf.schema import Numeric, Schema
 
 MOST_EPSILON = 1e6  # any promise has ended long before
@@ -131,7 +139,7 @@ def _default(schema: Schema, rows: int, noise: float, balanced: bool, unit: Unit
     )
     if shares.again == 0:
         return stages
-    return (*stages, Stage("second look", shares.again, SecondLook(count=len(pairs) // LOOKED_AT_TWICE)))
+    return (*stages, Stage("second look", shares.again, PairsAgain(count=len(pairs) // LOOKED_AT_TWICE)))
 
 
 def _worth_a_choice(rows: float, columns: int) -> bool:
@@ -152,8 +160,8 @@ def _chosen(schema: Schema, rows: int, noise: float) -> tuple[Stage, ...]:
     return (
         Stage("discover", histograms, Histograms(cells=_cells(rows, noise, len(names), histograms), columns=names)),
         Stage("tables", single, tables),
-        Stage("choice", choice, Choice()),
-        Stage("closer look", closer, CloserLook()),
+        Stage("choice", choice, ColumnSelection()),
+        Stage("closer look", closer, SelectedTable()),
     )
 
 
@@ -200,7 +208,7 @@ def _wide(rows: int, noise: float, features: list[str], cells: int, by_label: bo
     mean, products, length = WIDE_SHARES
     room = GROUP_NOISE * rows * math.sqrt(2 * products * (1 - WIDE_HISTOGRAMS)) / (2 * noise)  # groups^1.5
     groups = min(room ** (2 / 3), math.sqrt(MOST_CELLS / classes))
-    recipe = Directions(
+    query = Directions(
         group=math.ceil(len(features) / max(1.0, groups)),
         by_label=by_label,
         share_mean=mean,
@@ -209,7 +217,7 @@ def _wide(rows: int, noise: float, features: list[str], cells: int, by_label: bo
     )
     return (
         Stage("discover", WIDE_HISTOGRAMS, Histograms(cells=fine, columns=tuple(features))),
-        Stage("directions", 1 - WIDE_HISTOGRAMS, recipe),
+        Stage("directions", 1 - WIDE_HISTOGRAMS, query),
     )
 
 
@@ -255,14 +263,14 @@ def _paper(schema: Schema, rows: int, noise: float, balanced: bool, unit: Unit, 
     dim = min(PAPER_DIM, error.recommended_dim(noise / math.sqrt(2), rows, classes)) if p else 2
     by_label = schema.label is not None
     counted = not balanced if by_label else not unit.rows_public
-    recipe = Embedding(
+    query = MeanEmbedding(
         dim=dim,
         scales=(spread, spread / 2, spread / 4),
         seed=seed,
         by_label=by_label,
         counts=1.0 if counted else 0.0,
     )
-    return (Stage("embedding", 1.0, recipe),)
+    return (Stage("embedding", 1.0, query),)
 
 
 _PRESETS = {"default": _default, "paper": _paper}

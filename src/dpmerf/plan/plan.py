@@ -9,10 +9,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, final
+from typing import Any, TypeVar, final
 
 from pydantic import TypeAdapter, ValidationError
 
+from dpmerf.accounting.events import Gaussian
 from dpmerf.accounting.gaussian import (
     AttackerOdds,
     attacker_odds,
@@ -24,31 +25,19 @@ from dpmerf.accounting.gaussian import (
     warnings_for,
 )
 from dpmerf.accounting.unit import Unit
-from dpmerf.encoding.binning import Binning
 from dpmerf.encoding.codec import Codec
 from dpmerf.errors import ArtefactError, DpmerfError, PlanError
-from dpmerf.features.algebra import FeatureMap
 from dpmerf.plan import proposition1 as error
-from dpmerf.plan.price import Price, price_of_choice, price_of_sums
-from dpmerf.plan.queries import (
-    AnyRecipe,
-    Choice,
-    CloserLook,
-    Directions,
-    Embedding,
-    Histograms,
-    ImageEmbedding,
-    SecondLook,
-    Tables,
-    class_table,
-)
+from dpmerf.plan.price import Price, price_of_selection, price_of_sums
+from dpmerf.plan.queries import AnyQuery, Query, find
 from dpmerf.plan.stages import Stage, check_stages
 from dpmerf.schema import Schema
 
 FORMAT = 1
 LEAST_RANGE = 1e-6  # of a choice: below it nothing is chosen but by chance
 _FIELDS = {"format", "schema", "epsilon", "delta", "unit", "rows", "preset", "balanced", "stages"}
-_RECIPE: TypeAdapter[AnyRecipe] = TypeAdapter(AnyRecipe)
+_QUERY: TypeAdapter[AnyQuery] = TypeAdapter(AnyQuery)
+Q = TypeVar("Q", bound=Query)
 
 
 @final
@@ -81,42 +70,25 @@ class Plan:
     def codec(self) -> Codec:
         return Codec(self.schema)
 
-    def nominal_map(self, stage: Stage) -> FeatureMap:
-        """The stage's map at its largest size. Weights, and so sensitivity, are those of the real one."""
-        match stage.recipe:
-            case Tables():
-                return stage.recipe.feature_map(self.codec, self._largest_bins(stage.recipe))
-            case SecondLook():
-                bins = self._largest_bins(self.tables)
-                return stage.recipe.feature_map(bins, stage.recipe.largest(bins, self.tables))
-            case Choice():
-                bins = self._largest_bins(self.tables)
-                return stage.recipe.feature_map(self.codec, bins, self.tables.columns(self.codec))
-            case CloserLook():
-                bins = self._largest_bins(self.tables)
-                largest = max(self.tables.columns(self.codec), key=lambda name: bins.variables[name].size)
-                return class_table(self.codec, bins, largest)
-            case Histograms() | Directions() | Embedding() | ImageEmbedding():
-                return stage.recipe.feature_map(self.codec)
+    def has(self, kind: type[Query]) -> bool:
+        """Is there a query of that kind?"""
+        return find((s.query for s in self.stages), kind) is not None
 
-    def _largest_bins(self, tables: Tables) -> Binning:
-        return Binning.equal(self.histograms.grid(self.codec), 2 * tables.bins, tables.parts)
+    def query(self, kind: type[Q]) -> Q:
+        """The first query of that kind, or PlanError."""
+        found = find((s.query for s in self.stages), kind)
+        if found is None:
+            raise PlanError(f"this plan has no {kind.words}. Make another with `dpmerf plan`")
+        return found
 
-    @property
-    def tables(self) -> Tables:
-        """The recipe of the tables stage."""
-        for stage in self.stages:
-            if isinstance(stage.recipe, Tables):
-                return stage.recipe
-        raise PlanError("a second look needs a stage of tables before it")
+    def stage(self, kind: type[Query]) -> Stage:
+        """The stage of that query."""
+        query = self.query(kind)
+        return next(s for s in self.stages if s.query is query)
 
-    @property
-    def histograms(self) -> Histograms:
-        """The recipe of the discover stage, which fixes the fine grid."""
-        for stage in self.stages:
-            if isinstance(stage.recipe, Histograms):
-                return stage.recipe
-        raise PlanError("this plan needs a histogram stage first, from which bins or scores follow")
+    def price_of(self, stage: Stage) -> Price:
+        """What it costs."""
+        return next(p for p in self.prices if p.stage == stage.name)
 
     @cached_property
     def _whole_mu(self) -> float:
@@ -126,7 +98,7 @@ class Plan:
     @cached_property
     def mu(self) -> float:
         """The Gaussian stages together are μ-GDP: all of the release, unless it has a choice."""
-        gaussian = [s.share for s in self.stages if not isinstance(s.recipe, Choice)]
+        gaussian = [s.share for s in self.stages if s.query.event is Gaussian]
         if len(gaussian) == len(self.stages):
             return self._whole_mu
         return self._whole_mu * math.sqrt(math.fsum(gaussian) / _total(self.stages))
@@ -134,7 +106,7 @@ class Plan:
     @cached_property
     def choices(self) -> tuple[float, ...]:
         """The range of the choice's loss, if there is one: all that (ε, δ) leaves beside the Gaussian stages."""
-        if not any(isinstance(s.recipe, Choice) for s in self.stages):
+        if all(s.query.event is Gaussian for s in self.stages):
             return ()
         found = choice_of(self.epsilon, self.delta - self.discrete_delta, self.mu)
         if found < LEAST_RANGE:
@@ -165,12 +137,12 @@ class Plan:
     def _prices(self, mu: float, choices: tuple[float, ...]) -> Iterator[Price]:
         total = _total(self.stages)
         for stage in self.stages:
-            if isinstance(stage.recipe, Choice):
-                if choices:
-                    yield price_of_choice(stage.name, stage.share, choices[0], self.nominal_map(stage), self.unit)
-                continue
-            part = mu * math.sqrt(stage.share / total)
-            yield price_of_sums(stage.name, stage.share, part, self.nominal_map(stage), self.unit)
+            phi = stage.query.nominal(self)
+            if stage.query.event is Gaussian:
+                part = mu * math.sqrt(stage.share / total)
+                yield price_of_sums(stage.name, stage.share, part, phi, self.unit)
+            elif choices:
+                yield price_of_selection(stage.name, stage.share, choices[0], phi, self.unit)
 
     @property
     def coordinates(self) -> int:
@@ -185,11 +157,13 @@ class Plan:
         """What an attacker can still learn. Stages after the first may depend on what was released before them."""
         return attacker_odds(self.epsilon, self.delta, self.mu, self.choices, adaptive=len(self.stages) > 1)
 
-    def expected_error(self) -> dict[str, Any]:
-        """Proposition 1 for a Fourier embedding with this budget: both bounds, and the D it recommends."""
+    def expected_error(self) -> dict[str, Any] | None:
+        """Proposition 1 for the plan's Fourier features: both bounds, and the D it recommends. None: there are none."""
+        used = next((d for s in self.stages if (d := s.query.fourier_features) is not None), None)
+        if used is None:
+            return None
         multiplier = 1 / self.mu
         best = error.recommended_dim(multiplier, self.rows, self.classes)
-        used = next((s.recipe.dim for s in self.stages if isinstance(s.recipe, Embedding | ImageEmbedding)), best)
         return {
             "dim": used,
             "recommended_dim": best,
@@ -251,7 +225,7 @@ class Plan:
             "preset": self.preset,
             "balanced": self.balanced,
             "stages": [
-                {"name": s.name, "share": s.share, "recipe": s.recipe.model_dump(mode="json")} for s in self.stages
+                {"name": s.name, "share": s.share, "recipe": s.query.model_dump(mode="json")} for s in self.stages
             ],
         }
 
@@ -273,7 +247,7 @@ class Plan:
                 preset=str(data["preset"]),
                 balanced=data["balanced"],
                 stages=tuple(
-                    Stage(str(s["name"]), float(s["share"]), _RECIPE.validate_python(s["recipe"]))
+                    Stage(str(s["name"]), float(s["share"]), _QUERY.validate_python(s["recipe"]))
                     for s in data["stages"]
                 ),
             )

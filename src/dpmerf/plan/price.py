@@ -32,6 +32,10 @@ class Price:
     bounds: tuple[float, float]  # norm and diameter of a row in units of the integer grid: what σ was made for
     largest: int  # coordinates of the map at its largest; of a choice, of the tables that are scored
 
+    def released(self, phi: FeatureMap) -> int:
+        """How many numbers come out of a stage whose map is `phi`: its sums, or one, which candidate was selected."""
+        return 1 if self.mu == 0 else phi.dim
+
     def check(self, phi: FeatureMap) -> None:
         """PlanError if `phi`, the stage's map as resolved by earlier stages, exceeds what was priced. Public facts."""
         if phi.dim > self.largest or any(
@@ -64,7 +68,7 @@ def price_of_sums(stage: str, share: float, mu: float, phi: FeatureMap, unit: Un
     )
 
 
-def price_of_choice(stage: str, share: float, loss_range: float, phi: FeatureMap, unit: Unit) -> Price:
+def price_of_selection(stage: str, share: float, loss_range: float, phi: FeatureMap, unit: Unit) -> Price:
     """A row moves a score by less than 1, two by less than 2: by how much less depends on the classes' shares."""
     moved, multiplier = unit.sensitivity(1.0, 2.0), 2 / loss_range
     groups = (("one column, by noisy scores", 1, moved * multiplier),)

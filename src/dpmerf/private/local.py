@@ -17,8 +17,7 @@ from torch import Tensor
 
 from dpmerf.errors import DataError
 from dpmerf.features.algebra import FeatureMap
-from dpmerf.plan import Plan
-from dpmerf.plan.queries import View
+from dpmerf.plan import Plan, View
 from dpmerf.private.contribute import Sums
 from dpmerf.private.persons import Chosen, PersonCap, tags
 from dpmerf.progress import Advance, Bars

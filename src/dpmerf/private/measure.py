@@ -8,10 +8,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from dpmerf.accounting.events import Selection
 from dpmerf.errors import DataError
 from dpmerf.features.algebra import FeatureMap
-from dpmerf.plan import Plan
-from dpmerf.plan.queries import Choice, View
+from dpmerf.plan import Known, Plan, Stage, View
+from dpmerf.plan.noisy_tables import class_shares
+from dpmerf.plan.price import Price
 from dpmerf.private.ledger import Ledger
 from dpmerf.private.local import columns_of, sum_locally
 from dpmerf.private.noise import NoiseSource, OpenDPGaussian, check_sampler
@@ -19,8 +21,6 @@ from dpmerf.private.select import choose
 from dpmerf.private.spark import sum_on_spark
 from dpmerf.progress import SILENT, Bars
 from dpmerf.release import Charge, Release
-from dpmerf.release.derive import derive
-from dpmerf.release.noisy_tables import class_shares
 from dpmerf.sources.pictures import open_data
 from dpmerf.sources.rows import Rows
 from dpmerf.sources.spark_table import SparkTable
@@ -51,30 +51,38 @@ def measure(
         noise = OpenDPGaussian()
     charge = _charge(ledger, plan)
     summer = summer or (sum_on_spark if isinstance(rows, SparkTable) else sum_locally)
-    sums: dict[str, Tensor] = {}
-    count: int | None = None
-    binning: dict[str, Any] | None = None
+    known = Known(plan, {}, None, noise.name, {})
     for stage, price in zip(plan.stages, plan.prices, strict=True):
-        so_far = Release(plan, sums, count, noise.name, binning)
-        phi = so_far.feature_map(stage)
-        choice = isinstance(stage.recipe, Choice)
-        price.check(phi)  # σ, and the sampler's part of δ, hold for maps up to the priced one
-        exact, n = summer(rows, plan, phi, so_far.view(stage), bars, f"reading ({stage.name})")
-        if plan.unit.rows_public:
-            if n == 0:
-                raise DataError("the table has no rows")
-            if count is not None and n != count:
-                raise DataError("the data changed while it was read: the number of rows differs between two passes")
-            count = n
-        if choice:
-            (loss_range,) = plan.choices
-            index = choose(exact, phi, class_shares(so_far), plan.unit, loss_range, noise)
-            sums = {**sums, stage.name: torch.tensor([index])}
-            continue
-        with bars.task(f"noise ({stage.name})", total=phi.dim) as advance:
-            sums = {**sums, stage.name: noise.add(exact, price.sigma, advance)}
-        binning = derive(Release(plan, sums, count, noise.name, binning), stage)
-    return Release(plan, sums, count, noise.name, binning, charge)
+        known = known.prepared(stage)
+        embedding = known.embedding(stage)
+        price.check(embedding.phi)  # σ, and the sampler's part of δ, hold for maps up to the priced one
+        exact, n = summer(rows, plan, embedding.phi, embedding.view, bars, f"reading ({stage.name})")
+        count = _public_count(known, n)
+        noisy = _private(exact, embedding.phi, stage, price, known, noise, bars)
+        known = known.answered(stage, noisy, count)
+    return Release(plan, known.sums, known.rows, noise.name, known.derived, charge)
+
+
+def _public_count(known: Known, n: int) -> int | None:
+    """The number of rows where it is public; None where it is protected."""
+    if not known.plan.unit.rows_public:
+        return None
+    if n == 0:
+        raise DataError("the table has no rows")
+    if known.rows is not None and n != known.rows:
+        raise DataError("the data changed while it was read: the number of rows differs between two passes")
+    return n
+
+
+def _private(
+    exact: Tensor, phi: FeatureMap, stage: Stage, price: Price, known: Known, noise: NoiseSource, bars: Bars
+) -> Tensor:
+    """What leaves the room: noisy sums, or which candidate was selected by noisy scores."""
+    if stage.query.event is Selection:
+        (loss_range,) = known.plan.choices
+        return torch.tensor([choose(exact, phi, class_shares(known), known.plan.unit, loss_range, noise)])
+    with bars.task(f"noise ({stage.name})", total=phi.dim) as advance:
+        return noise.add(exact, price.sigma, advance)
 
 
 def _charge(ledger: Ledger | None, plan: Plan) -> Charge | None:

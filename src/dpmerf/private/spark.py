@@ -18,8 +18,7 @@ from torch import Tensor
 
 from dpmerf.encoding.codec import Batch, Codec
 from dpmerf.features.algebra import FeatureMap
-from dpmerf.plan import Plan
-from dpmerf.plan.queries import View
+from dpmerf.plan import Plan, View
 from dpmerf.private.contribute import Sums
 from dpmerf.private.local import columns_of
 from dpmerf.private.persons import KEY_BYTES, Tags, tags

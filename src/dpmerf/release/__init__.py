@@ -1,5 +1,5 @@
 """Release: the artefact that may leave the building."""
 
-from dpmerf.release.release import Charge, Measurement, Release
+from dpmerf.release.release import Charge, Release
 
-__all__ = ["Charge", "Measurement", "Release"]
+__all__ = ["Charge", "Release"]

@@ -15,15 +15,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, final
 
+from dpmerf.accounting.events import Gaussian
 from dpmerf.errors import ArtefactError, DpmerfError
 from dpmerf.features.algebra import BITS
 from dpmerf.folders import read_bytes, read_json
-from dpmerf.plan.queries import Choice, SecondLook
+from dpmerf.plan import Known
+from dpmerf.plan.queries import Tables
 from dpmerf.release import plausible, signature
 from dpmerf.release.card import FORMAT as CARD_FORMAT
-from dpmerf.release.derive import derive_all
 from dpmerf.release.plausible import Finding
-from dpmerf.release.release import CARD, DOCUMENT, FORMAT, RULES, TENSORS, Release, packed
+from dpmerf.release.release import CARD, DOCUMENT, RULES, TENSORS, Release, packed
 
 _SIGNED = (DOCUMENT, TENSORS, CARD)
 _MODEL = {"model.json", "weights.safetensors"}  # a model's folder holds its release too
@@ -50,11 +51,11 @@ def verify(path: str | Path, signed_by: str | Path | None = None) -> Verified:
     model = _check_files(folder)
     _check_bytes(folder, document, release)
     unknown = []
-    if document["format"] == FORMAT and document["rules"] == RULES:
+    if document["format"] >= 2 and document["rules"] == RULES:
         _check_derived(folder, release)
     else:
-        unknown.append("whether bins and chosen pairs follow from its sums: another version made them, by other rules")
-    if document["format"] == FORMAT and document["card"] == CARD_FORMAT:
+        unknown.append("whether bins and picked pairs follow from its sums: another version made them, by other rules")
+    if document["format"] >= 2 and document["card"] == CARD_FORMAT:
         if read_bytes(folder / CARD, "release") != release.card().encode():
             raise _refuse(folder, f"its {CARD} does not say what follows from its plan")
     else:
@@ -93,13 +94,20 @@ def _check_bytes(folder: Path, document: dict[str, Any], release: Release) -> No
 
 
 def _check_derived(folder: Path, release: Release) -> None:
-    """Bins, normal scores and chosen pairs, once more from the noisy sums."""
+    """Bins, normal scores and picked pairs, once more from the noisy sums."""
     try:
-        follows = _same(json.loads(json.dumps(derive_all(release))), release.binning_json)
+        known = Known(release.plan, {}, release.rows, release.noise, {})
+        for stage in release.plan.stages:
+            known = known.prepared(stage).answered(stage, release.sums[stage.name], release.rows)
+        follows = _same(_stored(known), _stored(release))
     except (DpmerfError, ArithmeticError, IndexError, KeyError, RuntimeError, TypeError, ValueError):
         follows = False  # other bins give other sizes, and sums that do not fill them
     if not follows:
-        raise _refuse(folder, "its bins, scores or chosen pairs do not follow from its noisy sums")
+        raise _refuse(folder, "its bins, scores or picked pairs do not follow from its noisy sums")
+
+
+def _stored(known: Known) -> Any:
+    return json.loads(json.dumps({stage: derived.to_json() for stage, derived in known.derived.items()}))
 
 
 def _same(a: Any, b: Any) -> bool:
@@ -121,15 +129,15 @@ def _tables(release: Release) -> list[plausible.Table]:
     found = []
     same = _same_cells(release)
     for stage, price in zip(release.plan.stages, release.plan.prices, strict=True):
-        if isinstance(stage.recipe, Choice):
+        if stage.query.event is not Gaussian:
             continue
-        phi = release.feature_map(stage)
+        phi = release.embedding(stage).phi
         for block, part in zip(phi.blocks, release.sums[stage.name].split([b.dim for b in phi.blocks]), strict=True):
             if block.dense is None:
                 sums = part.numpy().reshape([v.size for v in block.cells])
                 names = tuple(same.get(v.name, v.name) for v in block.cells)
-                again = isinstance(stage.recipe, SecondLook)
-                found.append(plausible.Table(names, sums, math.floor(block.weight * 2**BITS), price.sigma, again))
+                weight = math.floor(block.weight * 2**BITS)
+                found.append(plausible.Table(names, sums, weight, price.sigma, picked=stage.query.recounts))
     return found
 
 
@@ -140,7 +148,7 @@ def _same_cells(release: Release) -> dict[str, str]:
     """
     if release.binning is None:
         return {}
-    label = release.codec.schema.label if release.plan.tables.by_label else None
+    label = release.plan.query(Tables).label(release.codec)
     found = {}
     for name, bin_of in release.binning.bin_of.items():
         if name == label or len(bin_of) <= 2:
@@ -154,12 +162,7 @@ def _same_cells(release: Release) -> dict[str, str]:
 
 
 def _cannot_be_known(release: Release, tests: tuple[Finding, ...], signed: bool, model: bool) -> Iterator[str]:
-    dense = any(
-        block.dense is not None
-        for stage in release.plan.stages
-        if not isinstance(stage.recipe, Choice)
-        for block in release.feature_map(stage).blocks
-    )
+    dense = any(m.dense is not None for m in release.measurements)
     if not tests:
         yield "whether noise was added at all: the release has too few tables of counts to tell"
     elif dense:

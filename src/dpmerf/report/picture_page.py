@@ -22,8 +22,8 @@ def image_section(model: Model, seed: int = 0) -> ImageSection:
     if label is not None:
         codes = release.codec.encode(model.sample(SAMPLED, seed=seed)).codes[label.name]
         shares = tuple(float(s) for s in np.bincount(codes.numpy(), minlength=label.size) / SAMPLED)
-        for m in release.measurements(release.plan.stages[0]):
-            if m.block.dense is None and m.block.cells == (label,):
+        for m in release.measurements:
+            if m.dense is None and m.variables == (label,):
                 released = tuple(float(v) for v in m.values.flatten() / release.rows_estimate)
     words = f"Synthetic pictures of {image.height}×{image.width} pixels, {rows}. None of them is a real one."
     return ImageSection(gallery.contact_sheet(model, seed=seed), words, classes, shares, released)

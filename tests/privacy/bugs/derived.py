@@ -2,42 +2,44 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import pytest
 import torch
 
-from dpmerf.plan import Stage
+from dpmerf.plan import Known
+from dpmerf.plan.queries import Directions, PairsAgain, Query, Tables
 from dpmerf.private import measure
 from dpmerf.private.select import integer_shares, score
-from dpmerf.release import Release, derive
+from dpmerf.release import Release
 from privacy.bugs.bug import Bug, leaking
 
 
 def bins_from_exact_tables(patch: pytest.MonkeyPatch) -> None:
     """Bins (of tables) or scores (of wide tables) follow from histograms without noise."""
-    leak, real = leaking(patch), derive._digested
-
-    def exact(release: Release, stage: Stage) -> Any:
-        return real(replace(release, sums={**release.sums, stage.name: leak.sums[-1]}), stage)
-
-    patch.setattr(derive, "_digested", exact)
+    leak = leaking(patch)
+    for query in (Tables, Directions):
+        _plant(patch, query, lambda known: replace(known, sums={**known.sums, "discover": leak.sums[-1]}))
 
 
 def rows_exact_for_bins(patch: pytest.MonkeyPatch) -> None:
     """Bins are cut with the exact number of rows, although it is private."""
-    leak, real = leaking(patch), derive._digested
-    patch.setattr(derive, "_digested", lambda release, stage: real(replace(release, rows=leak.rows), stage))
+    leak = leaking(patch)
+    _plant(patch, Tables, lambda known: replace(known, rows=leak.rows))
 
 
 def pairs_from_exact_tables(patch: pytest.MonkeyPatch) -> None:
-    leak, real = leaking(patch), derive.most_dependent
+    """Pairs are picked from tables without noise."""
+    leak = leaking(patch)
+    _plant(patch, PairsAgain, lambda known: replace(known, sums={**known.sums, "tables": leak.sums[-1]}))
 
-    def exact(release: Release, count: int) -> Any:
-        return real(replace(release, sums={**release.sums, "tables": leak.sums[-1]}), count)
 
-    patch.setattr(derive, "most_dependent", exact)
+def _plant(patch: pytest.MonkeyPatch, query: type[Query], knowing: Callable[[Known], Known]) -> None:
+    """The query derives what it needs from more than is known."""
+    real = query.derive
+    patch.setattr(query, "derive", lambda self, known: real(self, knowing(known)))
 
 
 def shares_from_exact_tables(patch: pytest.MonkeyPatch) -> None:
@@ -52,7 +54,7 @@ def shares_from_exact_tables(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(measure, "class_shares", exact)
 
 
-def closer_look_at_the_exact_best(patch: pytest.MonkeyPatch) -> None:
+def selection_of_the_exact_best(patch: pytest.MonkeyPatch) -> None:
     def best(exact: torch.Tensor, phi: Any, shares: torch.Tensor, *others: Any) -> int:
         parts = integer_shares(shares)
         tables = zip(phi.blocks, exact.split([b.dim for b in phi.blocks]), strict=True)
@@ -68,19 +70,19 @@ BUGS = (
     Bug("scores from exact histograms", "bins", "wide", bins_from_exact_tables, ("replay",), ("black box",)),
     Bug("bins cut with the exact private n", "bins", "tables, add-remove", rows_exact_for_bins, ("replay",)),
     Bug(
-        "second look at pairs from exact tables",
+        "pairs measured again from exact tables",
         "selections",
         "tables, pairs",
         pairs_from_exact_tables,
         ("replay",),
         ("black box",),
     ),
-    Bug("class shares of a choice from exact tables", "selections", "few rows", shares_from_exact_tables, ("replay",)),
+    Bug("class shares of a selection, exact", "selections", "few rows", shares_from_exact_tables, ("replay",)),
     Bug(
-        "closer look at the exact best column",
+        "selected table of the exact best column",
         "selections",
         "few rows",
-        closer_look_at_the_exact_best,
+        selection_of_the_exact_best,
         ("replay",),
         ("black box",),
     ),

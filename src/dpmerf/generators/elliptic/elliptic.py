@@ -26,7 +26,7 @@ from dpmerf.generators.elliptic.estimate import (
     estimate,
     length_ends,
     mean_scores,
-    recipe_of,
+    query_of,
     scores_of,
 )
 from dpmerf.progress import SILENT, Bars
@@ -46,16 +46,16 @@ class Elliptic(Generator):
 
     def __init__(self, release: Release, fitted: Fitted) -> None:
         self._release, self._fitted = release, fitted
-        self._recipe = recipe_of(release)
+        self._query = query_of(release)
         self._scores = scores_of(release).moved(mean_scores(release))
-        self._moments = self._recipe.moments(release.codec)
+        self._moments = self._query.moments(release.codec)
 
     @property
     def conditions(self) -> frozenset[str]:
         return frozenset(self._release.codec.schema.learned)
 
     def draw(self, n: int, given: Given | None, rng: torch.Generator) -> Batch:
-        f, label = self._fitted, self._release.codec.schema.label if self._recipe.by_label else None
+        f, label = self._fitted, self._release.codec.schema.label if self._query.by_label else None
         shares = f.shares
         if given and label in given.names:
             shares = torch.nn.functional.one_hot(given.row.codes[label][0], len(shares)).double()
@@ -104,7 +104,7 @@ class Elliptic(Generator):
 
     @classmethod
     def from_state(cls, release: Release, state: State) -> Elliptic:
-        t, moments = state.tensors, recipe_of(release).moments(release.codec)
+        t, moments = state.tensors, query_of(release).moments(release.codec)
         C, q, k = len(t["shares"]), moments.columns, t["factors"].shape[-1]
         shapes = {
             "means": (C, q),
@@ -123,7 +123,7 @@ class Elliptic(Generator):
         rng = torch.Generator().manual_seed(seed)
         with bars.task("training", total=None):
             fitted, misfit = estimate(release)
-            moments = recipe_of(release).moments(release.codec)
+            moments = query_of(release).moments(release.codec)
             fitted = _set_apart(fitted, moments, rng)
             classes = torch.multinomial(fitted.shares, SIMULATED, replacement=True, generator=rng)
             drawn = _draw(fitted, moments, classes, rng)

@@ -26,8 +26,10 @@ from dpmerf.generators.shrinkage import (
     stationary,
     toward_zero,
 )
+from dpmerf.plan import Measurement
 from dpmerf.plan.queries import Directions
-from dpmerf.release import Measurement, Release
+from dpmerf.plan.queries.directions import NORM
+from dpmerf.release import Release
 
 QUANTILES = 257  # of each column's scores as they are drawn
 LEAST_OWN = 0.1  # of a column's variance: what the factors cannot take from it
@@ -63,7 +65,7 @@ class Measured:
 
 def estimate(release: Release) -> tuple[Fitted, float]:
     """Everything but the quantiles, and the misfit of the products in units of their noise."""
-    moments = recipe_of(release).moments(release.codec)
+    moments = query_of(release).moments(release.codec)
     known = _measured(release)
     C, q, K = classes_of(release), moments.columns, moments.groups
     lengths_noise = torch.full((len(LENGTHS) + 1,), known.length_noise**2, dtype=torch.float64)
@@ -170,17 +172,18 @@ def _class_sizes(release: Release, known: Measured) -> Tensor:
     return positive_parts(weighted / precision, torch.full((C,), 1 / precision, dtype=torch.float64), rows)
 
 
-def recipe_of(release: Release) -> Directions:
-    recipe = next((s.recipe for s in release.plan.stages if isinstance(s.recipe, Directions)), None)
-    if recipe is None:
+def query_of(release: Release) -> Directions:
+    if not release.plan.has(Directions):
         raise TrainError("this generator needs a release of directions (the default preset, for wide tables)")
-    return recipe
+    return release.plan.query(Directions)
 
 
 def _measured(release: Release) -> Measured:
-    recipe, C = recipe_of(release), classes_of(release)
-    moments = recipe.moments(release.codec)
-    both, length, *counts = release.measurements(next(s for s in release.plan.stages if s.recipe == recipe))
+    C, moments = classes_of(release), query_of(release).moments(release.codec)
+    answers = release.answers(release.plan.stage(Directions))
+    both = next(m for m in answers if m.dense is not None)
+    length = next(m for m in answers if m.dense is None and NORM in m.variables)
+    counts = [m for m in answers if m.dense is None and NORM not in m.variables]
     sums, products = moments.apiece(both.values.view(C, -1))
     return Measured(
         sums,
@@ -197,7 +200,7 @@ def scores_of(release: Release) -> Scores:
     scores = release.scores
     if scores is None:
         raise TrainError("the release has no scores: it was not made for this generator")
-    sizes = {name: scores.grid.variables[name].size for name in recipe_of(release).columns(release.codec)}
+    sizes = {name: scores.grid.variables[name].size for name in query_of(release).columns(release.codec)}
     if {name: len(mass) for name, mass in scores.mass.items()} != sizes or not all(
         bool((mass > 0).all() and mass.isfinite().all()) for mass in scores.mass.values()
     ):
@@ -206,7 +209,7 @@ def scores_of(release: Release) -> Scores:
 
 
 def classes_of(release: Release) -> int:
-    return release.codec.label.size if recipe_of(release).by_label and release.codec.label else 1
+    return query_of(release).classes(release.codec)
 
 
 def length_ends() -> Tensor:

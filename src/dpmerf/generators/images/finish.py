@@ -19,7 +19,7 @@ from torch import Tensor
 
 from dpmerf.encoding.binning import to_simplex
 from dpmerf.features.tones import BINS, quantiles
-from dpmerf.release import Measurement
+from dpmerf.plan import Measurement
 
 LOW, HIGH = -1.0, 2.0  # grainy values lie here
 CELLS = 1024  # cells of a curve from 0 to 1

@@ -171,21 +171,20 @@ class Loss:
     HELD_OUT: ClassVar[int] = -1
 
     def __init__(self, release: Release, parts: int, rng: torch.Generator, device: str) -> None:
-        recipe, codec = recipe_of(release), release.codec
+        query, codec = query_of(release), release.codec
         self.classes = codec.label.size if codec.label else 1
-        found = release.measurements(release.plan.stages[0])
         counts = _counts(release, self.classes)
         self.shares = counts / counts.sum()
-        self._views, self._device = recipe.dense(codec)[0].views, device
-        self._names = {b.view for b in recipe.blocks}
+        self._views, self._device = query.dense(codec)[0].views, device
+        self._names = {b.view for b in query.blocks}
         noise = torch.zeros(self.classes, dtype=torch.float64)  # E‖noise‖² of a class mean
         cut: list[list[tuple[str, float, Tensor, Tensor]]] = [[] for _ in range(parts + 1)]  # the last is held out
-        dense = [m for m in found if isinstance(m.block.dense, FourierOf)]
-        for block, fourier, m in zip(recipe.blocks, recipe.dense(codec), dense, strict=True):
+        dense = [m for m in release.measurements if isinstance(m.dense, FourierOf)]
+        for block, fourier, m in zip(query.blocks, query.dense(codec), dense, strict=True):
             frequencies = fourier.frequencies
             windows, size = frequencies.shape[0], frequencies.shape[2]
             means = (m.values / counts[:, None]).view(self.classes, 2, windows, size)
-            noise += block.share * m.block.width * (m.sigma / counts).square()
+            noise += block.share * fourier.dim * (m.sigma / counts).square()
             order = torch.randperm(size, generator=rng)
             held = int(size * HELD_OUT)
             for k, index in enumerate([*order[held:].chunk(parts), order[:held]]):
@@ -230,11 +229,11 @@ def settings_of(release: Release) -> Settings:
     return SETTINGS.get(release.plan.preset, SETTINGS["default"])
 
 
-def recipe_of(release: Release) -> ImageEmbedding:
-    recipe = release.plan.stages[0].recipe
-    if not isinstance(recipe, ImageEmbedding):
+def query_of(release: Release) -> ImageEmbedding:
+    """What was measured of the pictures."""
+    if not release.plan.has(ImageEmbedding):
         raise TrainError("this generator needs a release of pictures")
-    return recipe
+    return release.plan.query(ImageEmbedding)
 
 
 def with_label(latent: Tensor, labels: Tensor, classes: int) -> Tensor:
@@ -244,8 +243,8 @@ def with_label(latent: Tensor, labels: Tensor, classes: int) -> Tensor:
 def _counts(release: Release, classes: int) -> Tensor:
     """(C,) pictures of each class: released, or (balanced) all the same."""
     rows = release.rows_estimate
-    for m in () if release.plan.balanced else release.measurements(release.plan.stages[0]):
-        if m.block.dense is None and m.block.size == classes > 1:
+    for m in () if release.plan.balanced else release.measurements:
+        if m.dense is None and m.cells == classes > 1:
             return (to_simplex(m.values.flatten() / rows) * rows).clamp_min(1.0)
     return torch.full((classes,), max(rows / classes, 1.0), dtype=torch.float64)
 
@@ -253,8 +252,7 @@ def _counts(release: Release, classes: int) -> Tensor:
 @torch.no_grad()
 def _finish(release: Release, body: nn.Module, latent: int, loss_of: Loss, rng: torch.Generator) -> Finish | None:
     """Grain and tone curves of a trained network, where tones were released, by features it was not trained on."""
-    measured = release.measurements(release.plan.stages[0])
-    tones = [(m, m.block.dense) for m in measured if isinstance(m.block.dense, Tones)]
+    tones = [(m, m.dense) for m in release.measurements if isinstance(m.dense, Tones)]
     if not tones:
         return None
     classes, channels, pixels = loss_of.classes, tones[0][1].channels, tones[0][1].pixels

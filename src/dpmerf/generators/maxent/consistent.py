@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from dpmerf.generators.shrinkage import mixed
-from dpmerf.release.noisy_tables import Layout, Noisy, class_counts
+from dpmerf.plan.noisy_tables import Layout, Noisy, class_counts
 
 ROUNDS = 10  # that fit counts to the sums they must have
 STANDS_OUT = 0.75  # of the closer look: more than noise
@@ -83,7 +83,7 @@ def consistent(t: Noisy) -> Targets:
     spans = [layout.span(j) for j in range(len(layout.sizes))]
     spread = 1 / w.total_precision
     totals = torch.cat([positive_parts(w.totals[s], spread[s], t.rows) for s in spans])
-    by_class = _divided(w.by_class, 1 / w.precision, totals, classes, layout, t.closer) if C > 1 else totals[None]
+    by_class = _divided(w.by_class, 1 / w.precision, totals, classes, layout, t.selected) if C > 1 else totals[None]
 
     pairs, label_pairs, v_pair, v_label = combined(t, C)
     cells = t.measured[layout.column_of][:, layout.column_of]

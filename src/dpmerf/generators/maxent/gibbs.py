@@ -9,7 +9,7 @@ from typing import final
 import torch
 from torch import Tensor
 
-from dpmerf.release.noisy_tables import Layout
+from dpmerf.plan.noisy_tables import Layout
 
 RAKES, MOST_LACK = 2, 2.0  # rounds over the columns, and by how much each may change a chain's weight
 PARTS = 64  # parts of the rows that `even_out` moves at a time

@@ -8,9 +8,9 @@ from torch import Tensor
 
 from dpmerf.encoding.binning import Binning, to_simplex
 from dpmerf.generators.maxent.consistent import Targets
-from dpmerf.plan.queries import Histograms
+from dpmerf.plan.noisy_tables import Noisy
+from dpmerf.plan.queries.histograms import noisy_histograms
 from dpmerf.release import Release
-from dpmerf.release.noisy_tables import Noisy
 
 RAKED = 5  # rounds that fit classes and totals of a bin's parts to each other
 
@@ -21,14 +21,13 @@ def fine_shares(release: Release, binning: Binning, noisy: Noisy, t: Targets) ->
     Parts share the mass of their bin by what both histograms and label × column tables say of them, cells that of
     their part; then the parts of a bin are shared out anew in each class.
     """
-    stage = next(s for s in release.plan.stages if isinstance(s.recipe, Histograms))
-    measured = dict(zip(release.plan.histograms.columns, release.measurements(stage), strict=True))
+    histograms, sigma = noisy_histograms(release)
     found = {name: torch.ones(len(t.classes), len(cells)).double() for name, cells in binning.bin_of.items()}
-    for name, m in measured.items():
-        histogram, fine = m.values.flatten(), binning.grid.numeric.get(name)
-        found[name] = _column(binning, noisy, t, name, histogram, m.sigma)
+    for name, histogram in histograms.items():
+        fine = binning.grid.numeric.get(name)
+        found[name] = _column(binning, noisy, t, name, histogram, sigma)
         if fine is not None:
-            lived = fine.lived(histogram, m.sigma, release.rows_estimate)
+            lived = fine.lived(histogram, sigma, release.rows_estimate)
             _where_rows_live(found[name], binning.bin_of[name], lived, fine.size)
     return found
 

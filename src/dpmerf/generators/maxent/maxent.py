@@ -25,10 +25,10 @@ from dpmerf.generators.maxent.gibbs import Chains, Goal, even_out
 from dpmerf.generators.maxent.inside import fine_shares
 from dpmerf.generators.maxent.ridges import Ridges, ridges
 from dpmerf.generators.maxent.zeros import Zeros
+from dpmerf.plan.noisy_tables import Layout, noisy_tables
 from dpmerf.plan.queries import Tables
 from dpmerf.progress import SILENT, Bars
 from dpmerf.release import Release
-from dpmerf.release.noisy_tables import Layout, noisy_tables
 
 CHAINS = 8_192  # of all classes together; more where classes are many and tables small
 MOST_WORK = 300_000_000  # chains of a class × positions², for those additional ones
@@ -182,7 +182,7 @@ class MaxEnt(Generator):
         t = zeros.targets(t)
         h = (t.singles / t.classes[:, None]).clamp_min(1e-7).log()
         walkers = Chains.independent(t.layout, h, _chains(C, t.layout.positions), rng)
-        weight = min(1.0, FEW_BINS / release.plan.tables.bins)
+        weight = min(1.0, FEW_BINS / release.plan.query(Tables).bins)
         fitted, history = _descend(t, zeros, weight, h, walkers, steps, rng, bars)
         return MaxEnt(release, fitted, fine_shares(release, _binning(release), noisy, t)), history
 
@@ -297,10 +297,9 @@ def _step(gap: Tensor, parameter: Tensor, ridge: Tensor, scale: Tensor, seen: Te
 
 
 def _layout(release: Release) -> Layout:
-    recipe = next((s.recipe for s in release.plan.stages if isinstance(s.recipe, Tables)), None)
-    if recipe is None:
+    if not release.plan.has(Tables):
         raise TrainError("this generator needs a release of tables (the default preset)")
-    names = recipe.columns(release.codec)
+    names = release.plan.query(Tables).columns(release.codec)
     return Layout(names, tuple(_binning(release).variables[n].size for n in names))
 
 
@@ -309,8 +308,7 @@ def _zeros(release: Release, layout: Layout, classes: int) -> Zeros:
 
 
 def _label(release: Release) -> str | None:
-    recipe = next(s.recipe for s in release.plan.stages if isinstance(s.recipe, Tables))
-    return release.codec.schema.label if recipe.by_label else None
+    return release.plan.query(Tables).label(release.codec)
 
 
 def _binning(release: Release) -> Binning:

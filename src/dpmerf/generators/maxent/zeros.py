@@ -18,8 +18,8 @@ from dpmerf.encoding.atoms import subsets
 from dpmerf.encoding.binning import Binning
 from dpmerf.generators.maxent.consistent import Targets
 from dpmerf.generators.maxent.gibbs import Bar
+from dpmerf.plan.noisy_tables import Layout
 from dpmerf.release import Release
-from dpmerf.release.noisy_tables import Layout
 from dpmerf.schema.boxes import Subset
 
 BARRED = -25.0  # a log-interaction: nothing that a release can show is as rare

@@ -1,4 +1,4 @@
-"""Counts: the noisy tables of a release, laid out by position. And which pairs deserve a second look.
+"""Noisy tables: those of a release, found by name and laid out by position; and which pairs depend most on each other.
 
 Post-processing: no row is needed.
 """
@@ -13,11 +13,15 @@ from typing import TYPE_CHECKING, final
 from dpmerf.encoding.binning import to_simplex
 from dpmerf.errors import TrainError
 from dpmerf.lazy import torch
-from dpmerf.plan.queries import CloserLook, Histograms, SecondLook, Tables
-from dpmerf.release import Measurement, Release
+from dpmerf.plan.measurements import Measurement
+from dpmerf.plan.queries.histograms import noisy_histograms
+from dpmerf.plan.queries.selected_table import SelectedTable
+from dpmerf.plan.queries.tables import Tables
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+    from dpmerf.plan.known import Known
 
 
 @final
@@ -67,7 +71,7 @@ class Noisy:
     part_sigma: float
     singles: Tensor  # (C, P) sums of parts
     single_variance: Tensor  # (P,)
-    closer: int | None  # the column that was looked at more closely: it has less variance
+    selected: int | None  # the column whose table was measured by itself: it has less variance
     pairs: Tensor | None  # (P, P)
     pair_variance: Tensor  # (q, q) of a cell
     label_pairs: Tensor | None  # (C, P, P)
@@ -75,19 +79,15 @@ class Noisy:
     measured: Tensor  # (q, q)
 
 
-def noisy_tables(release: Release) -> Noisy:
-    """Read the two stages of a tables release."""
-    stages = {type(s.recipe): s for s in release.plan.stages}
-    if Tables not in stages or Histograms not in stages or release.binning is None:
+def noisy_tables(known: Known) -> Noisy:
+    """Read a release of tables, or as much of it as is known."""
+    plan, binning, codec = known.plan, known.binning, known.codec
+    if not plan.has(Tables) or binning is None:
         raise TrainError("this generator needs a release of tables (the default preset)")
-    recipe = stages[Tables].recipe
-    assert isinstance(recipe, Tables)
-    binning, codec = release.binning, release.codec
-    names = recipe.columns(codec)
+    tables = plan.query(Tables)
+    names, label = tables.columns(codec), tables.label(codec)
     layout = Layout(names, tuple(binning.variables[n].size for n in names))
-    histograms = dict(zip(release.plan.histograms.columns, release.measurements(stages[Histograms]), strict=True))
-    fine_sigma = next(iter(histograms.values())).sigma
-    label = codec.schema.label if recipe.by_label else None
+    histograms, fine_sigma = noisy_histograms(known)
     C, P = binning.variables[label].size if label else 1, layout.positions
 
     histogram, variance = torch.zeros(P), torch.full((P,), math.inf)
@@ -95,38 +95,37 @@ def noisy_tables(release: Release) -> Noisy:
         if name not in histograms:
             continue
         bin_of = binning.bin_of[name]
-        histogram[layout.span(j)] = torch.zeros(layout.sizes[j]).index_add(
-            0, bin_of, histograms[name].values.flatten().float()
-        )
+        histogram[layout.span(j)] = torch.zeros(layout.sizes[j]).index_add(0, bin_of, histograms[name].float())
         variance[layout.span(j)] = torch.bincount(bin_of).float() * fine_sigma**2
 
-    singles, pairs, _ = recipe.families(codec, binning)
-    parts = release.measurements(stages[Tables])
-    first, second = len(singles.blocks), len(singles.blocks) + len(pairs.blocks)
+    by_columns = {m.columns: m for m in known.answers(plan.stage(Tables))}
+    split = (label,) if label else ()
+    singles = {name: by_columns[*split, name] for name in names if (*split, name) in by_columns}
+    part_sigma = next(iter(singles.values())).sigma if singles else math.inf
     lab, lab_variance = torch.zeros(C, P), torch.full((P,), math.inf)
-    by_part = {name: m.values.view(C, -1).float() for name, m in zip(names, parts[:first], strict=False)}
+    by_part = {name: m.values.view(C, -1).float() for name, m in singles.items()}
     for name, values in by_part.items():
         span, bin_of_part = layout.span(names.index(name)), binning.bin_of_part(name)
         lab[:, span] = torch.zeros(C, span.stop - span.start).index_add(1, bin_of_part, values)
-        lab_variance[span] = torch.bincount(bin_of_part).float() * parts[0].sigma ** 2
-    closer = _look_closer(release, layout, lab, lab_variance)
-    found = _pair_tables(release, recipe, parts[first:second], parts[second:], layout, C)
-    counted = histograms.get(label) if label else None
-    counts = counted.values.flatten().float() if counted else torch.full((C,), release.rows_estimate / C)
+        lab_variance[span] = torch.bincount(bin_of_part).float() * part_sigma**2
+    selected = _weigh_selected(known, layout, lab, lab_variance)
+    found = _pair_tables(known, by_columns, layout, split, C)
+    counted = label is not None and label in histograms
+    counts = histograms[label].float() if label and counted else torch.full((C,), known.rows_estimate / C)
     return Noisy(
         layout=layout,
-        rows=release.rows_estimate,
+        rows=known.rows_estimate,
         by_label=label is not None,
-        balanced=release.plan.balanced,
+        balanced=plan.balanced,
         class_counts=counts,
-        class_sigma=counted.sigma if counted else math.inf,
+        class_sigma=fine_sigma if counted else math.inf,
         histogram=histogram,
         histogram_variance=variance,
         parts=by_part,
-        part_sigma=parts[0].sigma if first else math.inf,
+        part_sigma=part_sigma,
         singles=lab,
         single_variance=lab_variance,
-        closer=closer,
+        selected=selected,
         pairs=found.pairs,
         pair_variance=found.pair_variance,
         label_pairs=found.label_pairs,
@@ -135,24 +134,23 @@ def noisy_tables(release: Release) -> Noisy:
     )
 
 
-def _look_closer(release: Release, layout: Layout, singles: Tensor, variance: Tensor) -> int | None:
-    """Weigh the table of the chosen column with its closer look, in place."""
-    stage = next((s for s in release.plan.stages if isinstance(s.recipe, CloserLook)), None)
-    if stage is None or stage.name not in release.sums or release.looked_at is None:
+def _weigh_selected(known: Known, layout: Layout, singles: Tensor, variance: Tensor) -> int | None:
+    """Weigh the table of the selected column with the one that was measured by itself, in place."""
+    if not known.plan.has(SelectedTable) or not (measured := known.answers(known.plan.stage(SelectedTable))):
         return None
-    (m,) = release.measurements(stage)
-    column = layout.names.index(release.looked_at)
+    (m,) = measured
+    column = layout.names.index(m.columns[-1])
     span = layout.span(column)
     first, second = 1 / variance[span], 1 / m.sigma**2
-    closer = m.values.view(len(singles), -1).float()
-    singles[:, span] = (singles[:, span] * first + closer * second) / (first + second)
+    alone = m.values.view(len(singles), -1).float()
+    singles[:, span] = (singles[:, span] * first + alone * second) / (first + second)
     variance[span] = 1 / (first + second)
     return column
 
 
-def class_shares(release: Release) -> Tensor:
+def class_shares(known: Known) -> Tensor:
     """(C,) from the label's histogram and the label × column tables."""
-    t = noisy_tables(release)
+    t = noisy_tables(known)
     return class_counts(t, t.singles, 1 / t.single_variance) / t.rows
 
 
@@ -180,47 +178,54 @@ class _Pairs:
 
 
 def _pair_tables(
-    release: Release, recipe: Tables, pairs: list[Measurement], by_label: list[Measurement], layout: Layout, C: int
+    known: Known, by_columns: dict[tuple[str, ...], Measurement], layout: Layout, label: tuple[str, ...], C: int
 ) -> _Pairs:
-    """Tables of pairs and of label × pairs; those that were measured again are weighed with their second look."""
+    """Tables of pairs and of label × pairs; those that were measured again are the mean of both, by precision."""
+    pairs = known.plan.query(Tables).pairs
     P, q = layout.positions, len(layout.names)
     measured = torch.zeros(q, q)
-    for a, b in recipe.pairs:
+    for a, b in pairs:
         i, j = layout.names.index(a), layout.names.index(b)
         measured[i, j] = measured[j, i] = 1
-    whole, whole_variance = torch.zeros(1, P, P) if pairs else None, torch.ones(q, q)
-    parted, parted_variance = torch.zeros(C, P, P) if by_label else None, torch.ones(q, q)
-    for into, variance, found in ((whole, whole_variance, pairs), (parted, parted_variance, by_label)):
-        for names, m in zip(recipe.pairs, found, strict=False):
+    of_all = {pair: by_columns[pair] for pair in pairs if pair in by_columns}
+    of_class = {pair: by_columns[*label, *pair] for pair in pairs if label and (*label, *pair) in by_columns}
+    whole, whole_variance = torch.zeros(1, P, P) if of_all else None, torch.ones(q, q)
+    split, split_variance = torch.zeros(C, P, P) if of_class else None, torch.ones(q, q)
+    for into, variance, tables in ((whole, whole_variance, of_all), (split, split_variance, of_class)):
+        for pair, m in tables.items():
             if into is not None:
-                _place(into, variance, layout, names, m)
-    again = next((s for s in release.plan.stages if isinstance(s.recipe, SecondLook)), None)
-    if whole is not None and again is not None and again.name in release.sums:
-        for names, m in zip(release.chosen, release.measurements(again), strict=True):
-            _place_again(whole, whole_variance, layout, names, m)
-    return _Pairs(whole[0] if whole is not None else None, whole_variance, parted, parted_variance, measured)
+                _place(into, variance, layout, pair, m.values, m.sigma)
+    if whole is not None:
+        for m in again_measured(known):
+            _place_again(whole, whole_variance, layout, m)
+    return _Pairs(whole[0] if whole is not None else None, whole_variance, split, split_variance, measured)
 
 
-def _place(into: Tensor, variance: Tensor, layout: Layout, names: tuple[str, str], m: Measurement) -> None:
-    i, j = (layout.names.index(name) for name in names)
-    table = m.values.view(into.shape[0], layout.sizes[i], layout.sizes[j]).float()
+def again_measured(known: Known) -> list[Measurement]:
+    """Tables of stages that measure again what stood out before."""
+    return [m for stage in known.plan.stages if stage.query.recounts for m in known.answers(stage)]
+
+
+def _place(into: Tensor, variance: Tensor, layout: Layout, pair: tuple[str, ...], values: Tensor, sigma: float) -> None:
+    i, j = (layout.names.index(name) for name in pair)
+    table = values.view(into.shape[0], layout.sizes[i], layout.sizes[j]).float()
     into[:, layout.span(i), layout.span(j)] = table
     into[:, layout.span(j), layout.span(i)] = table.transpose(1, 2)
-    variance[i, j] = variance[j, i] = m.sigma**2
+    variance[i, j] = variance[j, i] = sigma**2
 
 
-def _place_again(into: Tensor, variance: Tensor, layout: Layout, names: tuple[str, str], m: Measurement) -> None:
-    """The mean of both looks, by precision."""
-    i, j = (layout.names.index(name) for name in names)
+def _place_again(into: Tensor, variance: Tensor, layout: Layout, m: Measurement) -> None:
+    """The mean of both measurements, by precision."""
+    i, j = (layout.names.index(name) for name in m.columns)
     first, second = 1 / float(variance[i, j]), 1 / m.sigma**2
     old = into[:, layout.span(i), layout.span(j)].double()
     table = (old * first + m.values.view(old.shape) * second) / (first + second)
-    _place(into, variance, layout, names, Measurement(m.block, table.flatten(), (first + second) ** -0.5))
+    _place(into, variance, layout, m.columns, table, (first + second) ** -0.5)
 
 
-def most_dependent(release: Release, count: int) -> list[tuple[str, str]]:
+def most_dependent(known: Known, count: int) -> list[tuple[str, str]]:
     """The pairs whose tables lie farthest, beyond their noise, from independence within the classes."""
-    t = noisy_tables(release)
+    t = noisy_tables(known)
     if t.pairs is None:
         return []
     S, seg = t.layout.members.double(), t.layout.column_of

@@ -1,0 +1,69 @@
+"""Embedding: what a stage measures, as one callable from rows to a vector. It serves on both sides of the noise.
+
+The locked room sums it over rows; after the noise, rows that a generator drew are compared with what was released by
+the same callable. Norm and diameter are those of its map, whatever the view.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, final
+
+from dpmerf.encoding.codec import Batch
+from dpmerf.features.algebra import FeatureMap
+from dpmerf.lazy import torch
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+View = Callable[[Batch], Batch]  # adds the codes that a map's cells need: row by row, by public or released facts alone
+AT_ONCE = 2**24  # numbers in memory while a mean is taken
+
+
+@final
+@dataclass(frozen=True)
+class Embedding:
+    """A feature map, and the view of a row that it needs."""
+
+    phi: FeatureMap
+    view: View
+
+    @property
+    def dim(self) -> int:
+        """Coordinates."""
+        return self.phi.dim
+
+    @property
+    def norm_bound(self) -> float:
+        """sup ‖φ(r)‖."""
+        return self.phi.norm_bound
+
+    @property
+    def diameter(self) -> float:
+        """sup ‖φ(r) − φ(r′)‖."""
+        return self.phi.diameter
+
+    def __call__(self, batch: Batch) -> Tensor:
+        """(n, dim): φ of every row."""
+        return self.phi(self.view(batch))
+
+    def mean(self, batch: Batch) -> Tensor:
+        """(dim,): the mean embedding. Cell by cell where φ is a table, so that large tables fit in memory."""
+        seen, sums = self.view(batch), []
+        for block in self.phi.blocks:
+            total = torch.zeros(block.size, block.width, dtype=torch.float64)
+            step = max(1, AT_ONCE // block.width)
+            for start in range(0, len(seen), step):
+                rows = seen.rows(slice(start, start + step))
+                values = block.dense(rows.numbers) if block.dense else torch.ones(len(rows), 1, dtype=torch.float64)
+                cell = block.cell(rows.codes)
+                where = torch.zeros(len(rows), dtype=torch.int64) if cell is None else cell
+                total.index_add_(0, where, values.double())
+            sums.append(block.weight * total.flatten())
+        return torch.cat(sums) / len(seen)
+
+
+def as_it_is(batch: Batch) -> Batch:
+    """The view of maps that need no codes beyond a row's own."""
+    return batch

@@ -1,0 +1,72 @@
+"""Histograms: how the rows of each column are spread, finely. Bins, quantiles and normal scores follow from them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar, Literal, final
+
+from pydantic import Field
+
+from dpmerf.encoding.binning import FineGrid
+from dpmerf.encoding.codec import Batch, Codec
+from dpmerf.errors import PlanError
+from dpmerf.features.algebra import FeatureMap, onehot, total
+from dpmerf.plan.embedding import Embedding
+from dpmerf.plan.queries.query import Query, check_each
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from dpmerf.plan.known import Known
+    from dpmerf.plan.plan import Plan
+    from dpmerf.schema import Schema
+
+
+@final
+class Histograms(Query):
+    """One-way tables over fine cells, each with weight 1.
+
+    `columns` names those that need one; of any other column every cell is a bin of its own.
+    """
+
+    words: ClassVar[str] = "histograms"
+    once: ClassVar[bool] = True
+
+    kind: Literal["histograms"] = "histograms"
+    cells: int = Field(ge=2, le=65_536)
+    columns: tuple[str, ...] = Field(min_length=1)
+
+    def grid(self, codec: Codec) -> FineGrid:
+        """The fine cells of every column."""
+        return FineGrid(codec, self.cells)
+
+    def nominal(self, plan: Plan) -> FeatureMap:
+        """The real map: it depends on the schema alone."""
+        return self._map(plan.codec)
+
+    def resolve(self, known: Known) -> Embedding:
+        """The same, and the fine cells of a row."""
+        grid = self.grid(known.codec)
+
+        def view(batch: Batch) -> Batch:
+            fine = {grid.variables[name].name: code for name, code in grid.encode(batch).items()}
+            return Batch(batch.numbers, {**batch.codes, **fine})
+
+        return Embedding(self._map(known.codec), view)
+
+    def _map(self, codec: Codec) -> FeatureMap:
+        variables = self.grid(codec).variables
+        if unknown := [name for name in self.columns if name not in variables]:
+            raise PlanError(f"there is no column '{unknown[0]}' to take a histogram of")
+        return total([onehot(variables[name]) for name in self.columns])
+
+    def check(self, stage: str, schema: Schema, before: Sequence[Query]) -> None:
+        """Learned columns, each once."""
+        learned = set(schema.learned)
+        check_each(stage, self.columns, lambda name: name in learned)
+
+
+def noisy_histograms(known: Known) -> tuple[dict[str, Tensor], float]:
+    """Column -> its noisy fine counts as released, and their noise."""
+    measured = known.answers(known.plan.stage(Histograms))
+    return {m.columns[0]: m.values for m in measured}, measured[0].sigma
