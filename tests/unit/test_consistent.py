@@ -83,7 +83,7 @@ def _noisy(seed: int) -> tuple[Noisy, torch.Tensor]:
         parts={},
         part_sigma=SIGMA,
         singles=true + SIGMA * torch.randn(3, 12, generator=rng),
-        closer=None,
+        selected=None,
         single_variance=torch.full((12,), SIGMA**2),
         pairs=None,
         pair_variance=torch.ones(2, 2),

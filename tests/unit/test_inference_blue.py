@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from dpmerf.plan.queries import Histograms
 from dpmerf.inference.blue import solve
 from dpmerf.inference.evidence import Counted, Evidence, evidence
 from dpmerf.methods.presets import make_plan
@@ -55,7 +56,7 @@ def known(truth: np.ndarray, rng: np.random.Generator | None, rows_public: bool 
         noise = rng.normal(0, sigma, exact.shape) if rng is not None else 0.0
         tables.append(Counted("test", columns, (level,) * len(columns), exact + noise, sigma**2))
     rows = int(truth.sum()) if rows_public else None
-    return Evidence(PLAN.codec, PLAN.histograms.grid(PLAN.codec), tuple(tables), groups, rows, 1_000)
+    return Evidence(PLAN.codec, PLAN.query(Histograms).grid(PLAN.codec), tuple(tables), groups, rows, 1_000)
 
 
 @pytest.fixture(scope="module")
