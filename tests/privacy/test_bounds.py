@@ -11,13 +11,13 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dpmerf.plan.embedding import as_it_is
 from dpmerf.accounting.unit import Unit
 from dpmerf.encoding.codec import Batch
 from dpmerf.features.algebra import FeatureMap, constant, of, onehot, squared_diameter
 from dpmerf.features.moments import Moments
 from dpmerf.methods.presets import make_plan
 from dpmerf.plan import Plan, Stage, View
+from dpmerf.plan.embedding import as_it_is
 from dpmerf.private.contribute import Sums
 from dpmerf.private.measure import measure
 from dpmerf.private.noise import OpenDPGaussian

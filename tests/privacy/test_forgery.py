@@ -158,8 +158,8 @@ def test_bins_cut_at_raw_quantiles(rows: pa.Table, plan: Plan, tmp_path: Path, m
         cells = honest.grid.encode(plan.codec.encode(rows))["x"].numpy()
         size, bins = len(honest.bin_of["x"]), int(honest.bin_of["x"].max()) + 1
         rank = np.searchsorted(np.sort(cells), np.arange(size), side="right") / (N + 1)
-        exact = torch.from_numpy(np.unique((rank * bins).astype(int), return_inverse=True)[1])
-        return Binning(honest.grid, {**honest.bin_of, "x": exact}, {**honest.part_of, "x": exact})
+        exact = np.unique((rank * bins).astype(int), return_inverse=True)[1]
+        return Binning(honest.grid, {**honest.bin_numbers, "x": exact}, {**honest.part_numbers, "x": exact})
 
     with monkeypatch.context() as patch:
         patch.setattr(Tables, "derive", peeking)

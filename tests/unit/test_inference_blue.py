@@ -7,10 +7,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dpmerf.plan.queries import Histograms
 from dpmerf.inference.blue import solve
 from dpmerf.inference.evidence import Counted, Evidence, evidence
 from dpmerf.methods.presets import make_plan
+from dpmerf.plan.queries import Histograms
 from dpmerf.private.measure import measure
 from dpmerf.schema import Schema
 from fixed_noise import SeededNoise
