@@ -86,7 +86,7 @@ def _wrong_inputs(place: Path) -> dict[str, tuple[tuple[object, ...], str, int]]
         "missing file": (swap("data.parquet", "nowhere.parquet"), "no file", 4),
         "empty file": (swap("data.parquet", "empty.csv"), "is empty", 4),
         "truncated Parquet": (swap("data.parquet", "cut.parquet"), "damaged", 4),
-        "binary garbage": (swap("data.parquet", "garbage.csv"), "control characters", 4),
+        "binary garbage": (swap("data.parquet", "garbage.csv"), "zero bytes", 4),
         "half-filled schema": (swap("schema.toml", "half.toml"), 'still "?"', 2),
         "zero epsilon": (swap(1, 0), "epsilon is 0", 2),
         "negative epsilon": (swap(1, -1), "epsilon is -1", 2),
