@@ -1,6 +1,7 @@
 """Architecture is a test: the locked room stays locked, and imports climb one ladder."""
 
 import ast
+import re
 from pathlib import Path
 
 SOURCE = Path(__file__).parents[2] / "src" / "dpmerf"
@@ -59,3 +60,11 @@ def test_the_noise_takes_no_seed() -> None:
     for file in (SOURCE / "private").glob("*.py"):
         names = {n.arg for n in ast.walk(ast.parse(file.read_text())) if isinstance(n, ast.arg)}
         assert not names & {"seed", "rng", "generator"}, file
+
+
+def test_contributing_names_files_that_exist() -> None:
+    text = (SOURCE.parents[1] / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    named = re.findall(r"`((?:src/dpmerf/|tests/)?[a-z_/]+(?:/|\.py))`", text)
+    places = [n if n.startswith(("src/", "tests/")) else f"src/dpmerf/{n}" for n in named if not n.startswith("docs/")]
+    assert len(places) > 15
+    assert not [place for place in places if not (SOURCE.parents[1] / place).exists()]
