@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, Literal, final
 
 import narwhals as nw
@@ -36,9 +37,12 @@ UNCOUNTED = "no ledger was charged: nothing counts this release together with ot
 AnyLedger = Ledger | str | os.PathLike[str] | None
 
 
-def release(data: Any, plan: Plan, *, ledger: AnyLedger = None, bars: Bars = SILENT) -> Release:
+def release(
+    data: Any, plan: Plan, *, ledger: AnyLedger = None, dataset: str | None = None, bars: Bars = SILENT
+) -> Release:
     """The only private step. `ledger` is a ledger or its file; a missing file is opened with the plan's own budget."""
-    made = measure(data, plan, ledger=open_ledger(ledger, plan), bars=bars)
+    charged = open_ledger(ledger, plan, dataset if dataset is not None else dataset_name(data))
+    made = measure(data, plan, ledger=charged, bars=bars)
     if made.charge is None:
         _warn(f"{UNCOUNTED}. Name a file with `ledger`")
     return made
@@ -48,16 +52,32 @@ def _warn(words: str) -> None:
     warnings.warn(words, stacklevel=2)
 
 
-def open_ledger(ledger: AnyLedger, plan: Plan, say: Callable[[str], None] = _warn) -> Ledger | None:
-    """A ledger from its file; a missing file becomes one that allows this plan once, which is said."""
-    if ledger is None or isinstance(ledger, Ledger):
-        return ledger
-    if not os.path.exists(ledger):
-        opened = Ledger.open(ledger, plan.epsilon, plan.delta)
+def dataset_name(data: Any) -> str:
+    """What a data set is called if nobody says: its file's or folder's name without the ending. A frame has none.
+
+    >>> dataset_name("study/patients.csv"), dataset_name("postgresql://host/base")
+    ('patients', '')
+    """
+    if not isinstance(data, str | os.PathLike) or "://" in str(data):
+        return ""
+    return Path(data).name.split(".")[0]
+
+
+def open_ledger(ledger: AnyLedger, plan: Plan, dataset: str = "", say: Callable[[str], None] = _warn) -> Ledger | None:
+    """A ledger from its file, which must be the data set's; a missing file allows this plan once, which is said."""
+    if ledger is None:
+        return None
+    if not isinstance(ledger, Ledger) and not os.path.exists(ledger):
+        opened = Ledger.open(ledger, plan.epsilon, plan.delta, dataset)
         limit = f"epsilon = {plan.epsilon:g}, delta = {plan.delta:g} in total"
-        say(f"{os.fspath(ledger)} is a new ledger that allows {limit}. If the data has one already, name that one")
+        name = f" of '{dataset}'" if dataset else ""
+        say(
+            f"{os.fspath(ledger)} is a new ledger{name} that allows {limit}. If the data has one already, name that one"
+        )
         return opened
-    return Ledger.load(ledger)
+    found = ledger if isinstance(ledger, Ledger) else Ledger.load(ledger)
+    found.check_dataset(dataset)
+    return found
 
 
 def existing_ledger(ledger: AnyLedger) -> Ledger | None:

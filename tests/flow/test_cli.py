@@ -1,5 +1,7 @@
 """The command line as a user meets it: the good way through, and every wrong turn with one clear line."""
 
+import csv
+import io
 import json
 import subprocess
 import sys
@@ -70,6 +72,44 @@ def test_in_one_line(place: Path) -> None:
 def test_help_has_examples() -> None:
     for command in ("plan", "release", "train", "sample", "verify", "synth", "demo", "schema draft", "ledger show"):
         assert "Example" in good(*command.split(), "--help")
+
+
+def test_a_ledger_counts_for_one_data_set(place: Path) -> None:
+    release = ("release", "data.csv", "--plan", "small.json", "--ledger", "bound.ledger", "--json")
+    good("plan", "schema.toml", "--epsilon", 0.5, "--rows", 2000, "-o", "small.json", cwd=place)
+    good("ledger", "init", "bound.ledger", "--epsilon", 3, "--delta", 1e-5, "--dataset", "visits", cwd=place)
+    refused = dpmerf(*release, "-o", "bound", cwd=place)
+    assert refused.returncode == 5 and "counts for the data set 'visits', not for 'data'" in refused.stderr
+    good(*release, "-o", "bound", "--dataset", "visits", cwd=place)
+    shown = good("ledger", "show", "bound.ledger", cwd=place)
+    assert "for the data set 'visits'" in shown and "who" in shown
+    told = dpmerf(*release, "-o", "anew", "--ledger", "anew.ledger", cwd=place)
+    assert "anew.ledger is a new ledger of 'data' that allows epsilon = 0.5" in told.stderr
+
+
+def test_rows_and_plans_to_standard_output_and_a_given_null(place: Path) -> None:
+    plan = good("plan", "schema.toml", "--epsilon", 1, "--rows", 2000, "-o", "-", cwd=place)
+    assert json.loads(plan)["plan"]["epsilon"] == 1
+    (place / "streamed.json").write_text(plan)
+    good("release", "data.csv", "--plan", "streamed.json", "-o", "streamed", "-q", cwd=place)
+    good("train", "streamed", "-o", "drawn", "-q", cwd=place)
+    rows = list(
+        csv.DictReader(io.StringIO(good("sample", "drawn", "-n", 40, "--given", "dose=null", "-o", "-", cwd=place)))
+    )
+    assert len(rows) == 40 and {row["dose"] for row in rows} == {""}
+    wrong = dpmerf("sample", "drawn", "-n", 4, "--given", "age=null", "-o", "-", cwd=place)
+    assert wrong.returncode == 2 and "column 'age' cannot be None" in wrong.stderr and wrong.stdout == ""
+    assert dpmerf("sample", "drawn", "-n", 4, "-o", "-", "--json", cwd=place).returncode == 2
+
+
+def test_two_plans_side_by_side(place: Path) -> None:
+    for name, more in (("one", ()), ("two", ("--unit", "person:key,2")), ("same", ())):
+        good("plan", "schema.toml", "--epsilon", 1, "--rows", 2000, *more, "-o", f"{name}.json", cwd=place)
+    shown = good("plan", "diff", "one.json", "two.json", cwd=place)
+    assert "one person" in shown and "noise of" in shown and "two.json: Answers (95 %)" in shown
+    found = json.loads(good("plan", "diff", "one.json", "two.json", "--json", cwd=place))
+    assert {"protected", "attacker is right at most"} & {c["what"] for c in found["changes"]} == {"protected"}
+    assert good("plan", "diff", "one.json", "same.json", cwd=place) == "The plans are the same.\n"
 
 
 def _wrong_inputs(place: Path) -> dict[str, tuple[tuple[object, ...], str, int]]:

@@ -49,7 +49,7 @@ def test_a_new_ledger_is_empty_and_reopens(ledger: Ledger) -> None:
     assert Ledger.open(ledger.path, EPSILON, DELTA) == Ledger.load(ledger.path) == ledger
     assert ledger.entries() == () and ledger.spent_mu() == 0 and ledger.remaining_epsilon() == EPSILON
     header = json.loads(ledger.path.read_text())
-    assert (header["format"], header["kind"], header["epsilon"], header["delta"]) == (2, "header", EPSILON, DELTA)
+    assert (header["format"], header["kind"], header["epsilon"], header["delta"]) == (3, "header", EPSILON, DELTA)
     assert os.listdir(ledger.path.parent) == ["study.ledger"]  # no drafts left behind
 
 
@@ -285,11 +285,51 @@ def sealed(record: dict[str, Any]) -> bytes:
     + [(1.0, bad) for bad in (math.nan, math.inf, 1.0, 2.0, 0.0, -DELTA, True, False, "1e-5", None, 1)],
 )
 def test_a_limit_that_is_none_is_refused(tmp_path: Path, epsilon: Any, delta: Any) -> None:
-    for fields in ({"format": 1}, {"format": 2, "id": "00"}):
+    for fields in ({"format": 1}, {"format": 2, "id": "00"}, {"format": 3, "id": "00", "dataset": "", "opened": ""}):
         path = tmp_path / "l"
         path.write_bytes(sealed({**fields, "kind": "header", "epsilon": epsilon, "delta": delta}))
         with pytest.raises(LedgerError, match="damaged"):
             Ledger.load(path)
+
+
+# --- the data set, and who spent -------------------------------------------------------------------------------------
+
+
+def test_a_ledger_is_bound_to_a_data_set_and_says_who_spent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ledger = Ledger.open(tmp_path / "l", EPSILON, DELTA, "patients")
+    assert Ledger.load(ledger.path).dataset == "patients" and ledger.opened.endswith("+00:00")
+    ledger.check_dataset("patients")
+    ledger.check_dataset("")  # a frame has no name
+    with pytest.raises(LedgerError, match="counts for the data set 'patients', not for 'visits'"):
+        ledger.check_dataset("visits")
+    monkeypatch.setenv("DPMERF_WHO", "Ada")
+    assert ledger.spend("p", "x", 0.01).who == "Ada" == ledger.summary()["entries"][0]["who"]
+    monkeypatch.delenv("DPMERF_WHO")
+    assert ledger.spend("p", "x", 0.01).who
+
+
+@pytest.mark.parametrize("fields", [{"dataset": 1}, {"opened": None}, {"id": []}, {"more": ""}])
+def test_a_header_that_names_no_data_set_is_refused(tmp_path: Path, fields: dict[str, Any]) -> None:
+    header = {
+        "format": 3,
+        "id": "00",
+        "dataset": "",
+        "opened": "",
+        "kind": "header",
+        "epsilon": EPSILON,
+        "delta": DELTA,
+    }
+    (tmp_path / "l").write_bytes(sealed({**header, **fields}))
+    with pytest.raises(LedgerError, match="damaged"):
+        Ledger.load(tmp_path / "l")
+
+
+def test_a_ledger_of_format_2_is_continued_as_it_is(tmp_path: Path) -> None:
+    header = {"format": 2, "id": "00", "kind": "header", "epsilon": EPSILON, "delta": DELTA}
+    (tmp_path / "l").write_bytes(sealed(header))
+    ledger = Ledger.load(tmp_path / "l")
+    assert ledger.spend("p", "x", 0.01).who == "" and "who" not in ledger.path.read_text()
+    ledger.check_dataset("anything")
 
 
 # --- units of privacy ------------------------------------------------------------------------------------------------

@@ -269,7 +269,7 @@ class Views:
     def _open_ledger(self, delta: float) -> Ledger:
         path = self.session.ledger
         path.parent.mkdir(parents=True, exist_ok=True)
-        return Ledger.load(path) if path.exists() else Ledger.open(path, self.session.limit, delta)
+        return Ledger.load(path) if path.exists() else Ledger.open(path, self.session.limit, delta, self.session.stem)
 
     def _ledger(self) -> dict[str, Any]:
         path = self.session.ledger

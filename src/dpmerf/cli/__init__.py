@@ -24,6 +24,7 @@ from dpmerf.cli.keys import keys_app
 from dpmerf.cli.ledgers import ledger_app
 from dpmerf.cli.pack_command import pack
 from dpmerf.cli.plain_text import plain
+from dpmerf.cli.plan_diff import plan_diff
 from dpmerf.cli.report_command import report_command
 from dpmerf.cli.resume_command import resume_command
 from dpmerf.cli.schemas import schema_app
@@ -56,6 +57,7 @@ def _dpmerf(
 
 app.add_typer(schema_app, name="schema")
 app.command(epilog="Example: dpmerf plan schema.toml --epsilon 1 --rows 30000 -o plan.json")(plan)
+app.command("plan diff", epilog="Example: dpmerf plan diff one.json two.json")(plan_diff)
 app.command(epilog="Example: dpmerf release patients.parquet --plan plan.json --ledger study.ledger -o release/")(
     release
 )

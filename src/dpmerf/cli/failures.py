@@ -21,10 +21,13 @@ MEMORY = "out of memory. Ask for fewer columns, bins or rows at a time"
 
 def run(app: typer.Typer) -> None:
     """Run the command that was typed. Under `--json` also a wrong word on the command line becomes a document."""
-    if "--json" not in sys.argv[1:]:
-        app(**settings(app))
+    typed = sys.argv[1:]
+    if typed[:2] == ["plan", "diff"]:  # two words, one command
+        typed[:2] = ["plan diff"]
+    if "--json" not in typed:
+        app(typed, **settings(app))
         return
-    ended = app(standalone_mode=False, **settings(app))
+    ended = app(typed, standalone_mode=False, **settings(app))
     if isinstance(ended, int) and ended:
         sys.exit(ended)
 

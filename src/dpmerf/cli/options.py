@@ -47,6 +47,9 @@ Read = Annotated[
     ),
 ]
 LedgerFile = Annotated[Path | None, typer.Option("--ledger", help="Ledger to charge before any row is measured.")]
+Dataset = Annotated[
+    str | None, typer.Option(help="What the data set is called, as its ledger knows it; its file's name if left out.")
+]
 SigningKey = Annotated[Path | None, typer.Option("--sign", help="Private key (Ed25519, PEM) that signs the release.")]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,6 +11,7 @@ import typer
 
 from dpmerf.cli.options import (
     Balanced,
+    Dataset,
     Delta,
     Device,
     Fast,
@@ -57,7 +59,9 @@ def plan(
         str | None, typer.Option(help="In place of ε: how sharp answers shall be, for example 'share ± 0.5 points'.")
     ] = None,
     read: Read = None,
-    output: Annotated[Path | None, typer.Option("-o", "--output", help="Where to write the plan.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="Where to write the plan; '-': standard output.")
+    ] = None,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
@@ -79,6 +83,9 @@ def plan(
     if (epsilon is None) == (want is None):
         raise PlanError("name the budget with --epsilon, or how sharp answers shall be with --want")
     made = make(epsilon) if epsilon is not None else least_epsilon(Want.parse(want or ""), make)
+    if str(output) == "-":
+        print(made.document(), end="")
+        return
     if output is not None:
         guard(output, lambda: made.save(output))
     if as_json:
@@ -92,6 +99,7 @@ def release(
     plan: Annotated[Path, typer.Option(help="Plan from `dpmerf plan`.")],
     output: Annotated[Path, typer.Option("-o", "--output", help="Folder for the release.")],
     ledger: LedgerFile = None,
+    dataset: Dataset = None,
     sign: SigningKey = None,
     engine: Annotated[str, typer.Option(help="'local', or 'spark' for a Parquet path or a table that Spark reads.")] = (
         "local"
@@ -101,7 +109,7 @@ def release(
     as_json: Json = False,
 ) -> None:
     """The only private step: spend the budget, read the rows, publish noisy sums."""
-    from dpmerf.api import UNCOUNTED, open_ledger
+    from dpmerf.api import UNCOUNTED, dataset_name, open_ledger
     from dpmerf.plan import Plan
     from dpmerf.private.measure import measure
     from dpmerf.progress import Bars
@@ -116,7 +124,7 @@ def release(
     source.require(list(priced.schema.learned))
     check_writable(output, size_of(priced))
     key = None if sign is None else Key.load(sign)
-    charged = open_ledger(ledger, priced, noted(quiet))
+    charged = open_ledger(ledger, priced, dataset_name(data) if dataset is None else dataset, noted(quiet))
     made = measure(source, priced, ledger=charged, bars=Bars(not quiet and not as_json))
     keep(lambda place: made.save(place, key), output)
     if made.charge is None:
@@ -156,8 +164,14 @@ def train(
 def sample(
     model: Annotated[Path, typer.Argument(help="Model folder.")],
     n: Annotated[int, typer.Option("-n", help="Number of rows.")],
-    output: Annotated[Path, typer.Option("-o", "--output", help="File: .csv or .parquet; .npz for pictures.")],
-    given: Annotated[list[str] | None, typer.Option(help="Hold a column fixed: COLUMN=VALUE. May be repeated.")] = None,
+    output: Annotated[
+        Path,
+        typer.Option("-o", "--output", help="File: .csv or .parquet; .npz for pictures; '-': CSV to standard output."),
+    ],
+    given: Annotated[
+        list[str] | None,
+        typer.Option(help="Hold a column fixed: COLUMN=VALUE, or COLUMN=null for a missing one. May be repeated."),
+    ] = None,
     seed: Annotated[int | None, typer.Option(help="Seed; the model's own if left out.")] = None,
     formulas: Annotated[
         bool, typer.Option("--formulas", help="CSV: leave texts that a spreadsheet would run (=, +, -, @) as they are.")
@@ -172,14 +186,20 @@ def sample(
     from dpmerf.output import table_files as tables
     from dpmerf.progress import Bars
 
+    if str(output) == "-" and as_json:
+        raise PlanError("standard output can hold the rows or a JSON document: leave out --json, or name a file")
     check_free(output, force)
     source = Model.load(model)
-    parts = source.stream(n, _pairs(given or []), seed)
+    schema, guarantee = source.release.plan.schema, source.release.guarantee()
+    parts = source.stream(n, _pairs(given or [], schema), seed)
     bars = Bars(not quiet and not as_json)
+    if str(output) == "-":
+        tables.write_csv(parts, sys.stdout, guarantee, formulas)
+        return
     if output.suffix.lower() == ".npz":
-        count = gallery.write_npz(parts, output, source.release.plan.schema, n, source.release.guarantee(), bars)
+        count = gallery.write_npz(parts, output, schema, n, guarantee, bars)
     else:
-        count = tables.write(parts, output, source.release.guarantee(), n, bars, formulas)
+        count = tables.write(parts, output, guarantee, n, bars, formulas)
     say(quiet, as_json, {"synthetic": str(output), "rows": count}, f"{count:,} synthetic rows written to {output}")
 
 
@@ -217,14 +237,19 @@ def verify(
             print(f"  - {words}")
 
 
-def _pairs(given: list[str]) -> dict[str, str]:
-    found = {}
+def _pairs(given: list[str], schema: Schema) -> dict[str, str | None]:
+    """COLUMN=VALUE by column; `null` is a missing one, unless the column declares a value of that name."""
+    found: dict[str, str | None] = {}
     for item in given:
         name, equals, value = item.partition("=")
         if not equals:
             raise SchemaError(f"--given is '{item}': write it as COLUMN=VALUE")
-        found[name] = value
+        found[name] = None if value == "null" and not _lists_null(schema, name) else value
     return found
+
+
+def _lists_null(schema: Schema, name: str) -> bool:
+    return "null" in getattr(schema.columns.get(name), "levels", ())
 
 
 def _fit_words(model: Model) -> str:

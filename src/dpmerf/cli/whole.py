@@ -11,6 +11,7 @@ from dpmerf.cli.options import (
     Balanced,
     Channels,
     Classes,
+    Dataset,
     Delta,
     Device,
     Epsilon,
@@ -69,6 +70,7 @@ def synth(
     fast: Fast = False,
     device: Device = "cpu",
     ledger: LedgerFile = None,
+    dataset: Dataset = None,
     sign: SigningKey = None,
     images: Images = False,
     size: Size = None,
@@ -81,7 +83,7 @@ def synth(
 ) -> None:
     """All of it in one line: plan, release, train, sample and report."""
     from dpmerf.accounting.unit import Unit
-    from dpmerf.api import UNCOUNTED, existing_ledger, open_ledger
+    from dpmerf.api import UNCOUNTED, dataset_name, existing_ledger, open_ledger
     from dpmerf.methods.presets import make_plan
     from dpmerf.pipeline import Asked
     from dpmerf.private.count import public_rows
@@ -103,7 +105,7 @@ def synth(
     asked = Asked(n, seed, steps, device, fast)
     check_writable(output, size_of(priced))
     key = None if sign is None else Key.load(sign)
-    charged = open_ledger(ledger, priced, noted(quiet))
+    charged = open_ledger(ledger, priced, dataset_name(data) if dataset is None else dataset, noted(quiet))
     made = _run(source, priced, output, asked, charged, quiet or as_json, key)
     if charged is None:
         noted(quiet)(f"{UNCOUNTED}. Name a file with --ledger")

@@ -163,9 +163,9 @@ def _ledger(plan: Plan, ledger: LedgerFacts | None) -> tuple[Part, ...]:
     )
     if not ledger.entries:
         return (Text(limit), Text("This ledger has no entry of this plan: the release was charged elsewhere, or not."))
-    header = ("time (UTC)", "purpose", "μ", "plan")
-    rows = tuple((e["time"], e["purpose"], f"{e['mu']:.6f}", e["plan"][:16]) for e in ledger.entries)
-    return (Text(limit), Grid(header, rows, (1.6, 2.4, 0.8, 1.2)))
+    header = ("time (UTC)", "who", "purpose", "μ", "plan")
+    rows = tuple((e["time"], e["who"] or "–", e["purpose"], f"{e['mu']:.6f}", e["plan"][:16]) for e in ledger.entries)
+    return (Text(limit), Grid(header, rows, (1.6, 1.0, 1.6, 0.8, 1.2)))
 
 
 def _declared(plan: Plan) -> tuple[Part, ...]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import TextIO
 
 import pyarrow as pa
 import pyarrow.csv as pc
@@ -66,6 +68,19 @@ def write(
         raise ArtefactError(
             f"cannot write {target}: {getattr(problem, 'strerror', None) or 'the disk refused'}"
         ) from None
+    return count
+
+
+def write_csv(parts: Iterator[pa.Table], output: TextIO, guarantee: dict[str, object], formulas: bool = False) -> int:
+    """The same rows as CSV to an open stream, such as standard output. Returns the number of rows."""
+    if "NOT PRIVATE" in guarantee:
+        raise ArtefactError(f"{guarantee['NOT PRIVATE']}. CSV has no place for that mark: write .parquet")
+    count = 0
+    for part in parts:
+        lines = io.BytesIO()
+        pc.write_csv(_for_csv(part, formulas), lines, pc.WriteOptions(include_header=count == 0))
+        output.write(lines.getvalue().decode("utf-8"))
+        count += part.num_rows
     return count
 
 

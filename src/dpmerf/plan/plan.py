@@ -257,9 +257,13 @@ class Plan:
             raise ArtefactError(f"{source} is not a plan. Make one with `dpmerf plan`") from None
 
     def save(self, path: str | Path) -> None:
-        """Write plan.json: the plan, its hash, and its price for people to read."""
+        """Write plan.json."""
+        Path(path).write_text(self.document(), encoding="utf-8")
+
+    def document(self) -> str:
+        """plan.json: the plan, its hash, and its price for people to read."""
         document = {"plan": self.to_json(), "hash": self.hash, "price": self.summary()}
-        Path(path).write_text(json.dumps(document, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
 
     @staticmethod
     def load(path: str | Path) -> Plan:

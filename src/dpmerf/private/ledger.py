@@ -7,6 +7,7 @@ deletes the file or its last lines, and budget spent without the ledger is unkno
 Spend first, then look: `spend` returns only after the line is on the disk. A crash may waste budget, never leak it.
 """
 
+import getpass
 import json
 import math
 import os
@@ -22,6 +23,7 @@ from dpmerf.errors import LedgerError
 from dpmerf.private.ledger_file import FORMAT, Entry, append, create, entry_of, is_price, locked, parse, read, seal
 
 TOLERANCE = 1e-12  # relative to delta: a plan that uses exactly the limit must pass in spite of float rounding
+WHO = "DPMERF_WHO"  # the variable that says who spends, where the machine's user is not a person
 
 
 @final
@@ -33,14 +35,16 @@ class Ledger:
     epsilon: float
     delta: float
     id: str = ""  # a random name, by which a file that was replaced is noticed; ledgers of format 1 have none
+    dataset: str = ""  # the data set that it counts for; empty: it was not said
+    opened: str = ""  # when, UTC
 
     @classmethod
-    def open(cls, path: str | os.PathLike[str], epsilon: float, delta: float) -> "Ledger":
-        """The ledger at `path` with this limit; it is created if there is none."""
+    def open(cls, path: str | os.PathLike[str], epsilon: float, delta: float, dataset: str = "") -> "Ledger":
+        """The ledger at `path` with this limit; it is created, for the data set of this name, if there is none."""
         path, epsilon, delta = Path(path), check_epsilon(epsilon), check_delta(delta)
         if not path.exists():
-            header = {"format": FORMAT, "kind": "header", "id": os.urandom(8).hex(), "epsilon": epsilon, "delta": delta}
-            create(path, header)
+            named = {"id": os.urandom(8).hex(), "dataset": dataset, "opened": _now()}
+            create(path, {"format": FORMAT, "kind": "header", "epsilon": epsilon, "delta": delta, **named})
         ledger = cls.load(path)
         if (ledger.epsilon, ledger.delta) != (epsilon, delta):
             raise LedgerError(
@@ -55,7 +59,8 @@ class Ledger:
         path = Path(path)
         with locked(path, os.O_RDONLY) as file:
             header = parse(path, read(path, file)).header
-        return cls(path, header["epsilon"], header["delta"], header.get("id", ""))
+        known = {key: header.get(key, "") for key in ("id", "dataset", "opened")}
+        return cls(path, header["epsilon"], header["delta"], **known)
 
     def spend(
         self,
@@ -89,7 +94,7 @@ class Ledger:
                 raise LedgerError(self._refusal(content.entries))
             record = {
                 "kind": "spend",
-                "time": datetime.now(UTC).isoformat(timespec="seconds"),
+                "time": _now(),
                 "plan": plan,
                 "purpose": purpose,
                 "mu": mu,
@@ -97,10 +102,19 @@ class Ledger:
                 "prev": content.last_hash,
                 **({"choices": list(choices)} if choices else {}),
                 **({"unit": unit.to_dict()} if unit else {}),
+                **({"who": _who()} if content.header["format"] >= 3 else {}),
             }
             line = seal(record)
             append(self.path, file, content.close_last_line + line)
         return entry_of(json.loads(line))
+
+    def check_dataset(self, name: str) -> None:
+        """LedgerError if this ledger counts for another data set; a ledger without a name takes any."""
+        if name and self.dataset and name != self.dataset:
+            raise LedgerError(
+                f"{self.path} counts for the data set '{self.dataset}', not for '{name}': name the ledger of '{name}', "
+                f"or, if it is the same data, say --dataset {self.dataset} (in Python dataset=). Nothing was read"
+            )
 
     def check_open(self, unit: Unit) -> None:
         """LedgerError if no release for this unit could be paid for: asked before anything is counted."""
@@ -139,6 +153,8 @@ class Ledger:
             "path": str(self.path),
             "epsilon": self.epsilon,
             "delta": self.delta,
+            "dataset": self.dataset,
+            "opened": self.opened,
             "spent_mu": together.mu,
             "spent_choices": list(together.choices),
             "spent_extra_delta": together.extra_delta,
@@ -148,6 +164,7 @@ class Ledger:
                     "time": e.time,
                     "plan": e.plan,
                     "purpose": e.purpose,
+                    "who": e.who,
                     "mu": e.mu,
                     "choices": list(e.choices),
                     "extra_delta": e.extra_delta,
@@ -187,6 +204,18 @@ class Ledger:
                     f"{self.path} counts for another unit of privacy ({entry.unit.describe().rstrip('.')}): keep one "
                     "ledger per dataset and unit. Nothing was read"
                 )
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def _who() -> str:
+    """Who runs this: DPMERF_WHO, else the machine's name for them."""
+    try:
+        return os.environ.get(WHO) or getpass.getuser()
+    except (OSError, KeyError):  # a container may run as a number without a name
+        return str(os.getuid())
 
 
 @dataclass(frozen=True)

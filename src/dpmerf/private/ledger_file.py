@@ -1,7 +1,8 @@
 """The ledger's file: lines of JSON, sealed and chained, read whole and appended under a lock.
 
-Format 2: entries say for which unit of privacy they count. Files of format 1 are read and continued; their entries
-said it in a sentence, which is understood.
+Format 2: entries say for which unit of privacy they count. Format 3: the header names the data set and when the ledger
+was opened, and entries say who spent. Files of older formats are read and continued as they are; entries of format 1
+said their unit in a sentence, which is understood.
 """
 
 from __future__ import annotations
@@ -22,11 +23,12 @@ from dpmerf.accounting.selection import MOST_RANGE
 from dpmerf.accounting.unit import Unit
 from dpmerf.errors import DpmerfError, LedgerError
 
-FORMAT = 2
+FORMAT = 3
 _VOID = b"#void"  # closes a line whose write was cut short; no whole line ends like this
-_HEADERS = {1: {"format", "kind", "epsilon", "delta", "hash"}, 2: {"format", "kind", "id", "epsilon", "delta", "hash"}}
+_HEADER = {"format", "kind", "epsilon", "delta", "hash"}
+_HEADERS = {1: _HEADER, 2: {*_HEADER, "id"}, 3: {*_HEADER, "id", "dataset", "opened"}}
 _SPEND = {"kind", "time", "plan", "purpose", "mu", "extra_delta", "prev", "hash"}
-_OPTIONAL = {"choices", "unit"}
+_OPTIONAL = {"choices", "unit", "who"}
 _PERSON = re.compile(r"one person \(all rows with the same '(.+)', at most (\d+) rows? of them used\)", re.S)
 
 
@@ -43,6 +45,7 @@ class Entry:
     choices: tuple[float, ...]  # ranges of their losses
     unit: Unit | None  # for which these are the prices; None: it was not said
     hash: str
+    who: str = ""  # spent it, as the machine calls them; empty: it was not said
 
 
 @final
@@ -73,6 +76,8 @@ def parse(path: Path, raw: bytes) -> Content:
         raise LedgerError(f"{path} is not a ledger of format {FORMAT} or less: check the path, or update dpmerf")
     if set(header) != _HEADERS[header["format"]]:
         raise _damaged(path, "line 1 has other fields than a header")
+    if not all(isinstance(header.get(key, ""), str) for key in ("id", "dataset", "opened")):
+        raise _damaged(path, "its header names no data set")
     if not _is_limit(header["epsilon"], header["delta"]):
         raise _damaged(path, "its limit is no epsilon above 0 with a delta between 0 and 1")
     entries: list[Entry] = []
@@ -85,6 +90,8 @@ def parse(path: Path, raw: bytes) -> Content:
             raise _damaged(path, f"line {number} is not a spend")
         if record["prev"] != last_hash:
             raise _damaged(path, f"line {number} does not follow the line before it")
+        if not isinstance(record.get("who", ""), str):
+            raise _damaged(path, f"line {number} does not say who spent")
         if not is_price(record["mu"], record["extra_delta"], record.get("choices", [])):
             raise _damaged(path, f"line {number} has an impossible price")
         try:
@@ -145,7 +152,7 @@ def _sha256(data: bytes) -> str:
 def entry_of(record: dict[str, Any]) -> Entry:
     known = {key: record[key] for key in ("time", "plan", "purpose", "mu", "extra_delta", "hash")}
     unit = Unit.from_dict(record["unit"]) if "unit" in record else _unit_said(record["purpose"])
-    return Entry(**known, choices=tuple(record.get("choices", ())), unit=unit)
+    return Entry(**known, choices=tuple(record.get("choices", ())), unit=unit, who=record.get("who", ""))
 
 
 def _unit_said(purpose: Any) -> Unit | None:
