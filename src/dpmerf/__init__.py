@@ -14,16 +14,18 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from dpmerf.accounting.unit import Unit
-    from dpmerf.api import Synthesizer, release, synthesize, synthesize_images
+    from dpmerf.api import release
     from dpmerf.errors import DpmerfError
     from dpmerf.inference.ask import answer
     from dpmerf.methods.presets import make_plan
     from dpmerf.model import Model
+    from dpmerf.one_call import synthesize, synthesize_images
     from dpmerf.plan import Plan
     from dpmerf.private.ledger import Ledger
     from dpmerf.release import Release
     from dpmerf.release.verify import verify
     from dpmerf.schema import Schema
+    from dpmerf.synthesizer import Synthesizer
     from dpmerf.train import train
 
 _HOMES = {
@@ -33,13 +35,13 @@ _HOMES = {
     "Plan": "dpmerf.plan",
     "Release": "dpmerf.release",
     "Schema": "dpmerf.schema",
-    "Synthesizer": "dpmerf.api",
+    "Synthesizer": "dpmerf.synthesizer",
     "Unit": "dpmerf.accounting.unit",
     "answer": "dpmerf.inference.ask",
     "make_plan": "dpmerf.methods.presets",
     "release": "dpmerf.api",
-    "synthesize": "dpmerf.api",
-    "synthesize_images": "dpmerf.api",
+    "synthesize": "dpmerf.one_call",
+    "synthesize_images": "dpmerf.one_call",
     "train": "dpmerf.train",
     "verify": "dpmerf.release.verify",
 }

@@ -1,22 +1,15 @@
-"""The one-call API: a table in, a synthetic table out. Joins the locked room to what comes after it."""
+"""The private step as Python calls it: a plan for a table, its ledger, its release."""
 
 from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Literal, final
-
-import narwhals as nw
-import numpy as np
-import pyarrow as pa
+from typing import Any
 
 from dpmerf.accounting.unit import Unit
-from dpmerf.errors import TrainError
 from dpmerf.methods.presets import make_plan
-from dpmerf.model import Model
-from dpmerf.output.gallery import arrays
 from dpmerf.plan import Plan
 from dpmerf.private.count import public_rows
 from dpmerf.private.ledger import Ledger
@@ -24,14 +17,7 @@ from dpmerf.private.measure import measure
 from dpmerf.progress import SILENT, Bars
 from dpmerf.release import Release
 from dpmerf.schema import Schema
-from dpmerf.sources.picture_facts import declare
-from dpmerf.sources.pictures import open_data
 from dpmerf.sources.rows import Rows
-from dpmerf.train import train
-
-Kind = Literal["pandas", "polars", "pyarrow"]
-UNSET = "unset"  # a label argument that was not given: the schema's own label holds
-
 
 UNCOUNTED = "no ledger was charged: nothing counts this release together with others of the same data"
 AnyLedger = Ledger | str | os.PathLike[str] | None
@@ -40,7 +26,30 @@ AnyLedger = Ledger | str | os.PathLike[str] | None
 def release(
     data: Any, plan: Plan, *, ledger: AnyLedger = None, dataset: str | None = None, bars: Bars = SILENT
 ) -> Release:
-    """The only private step. `ledger` is a ledger or its file; a missing file is opened with the plan's own budget."""
+    """The only private step: spend the budget, read the rows, publish noisy sums.
+
+    Parameters
+    ----------
+    data
+        A pandas, Polars or Arrow table, or the path of a file (CSV, Parquet, Arrow, …) or a folder of them.
+    plan : Plan
+        What is measured and at what price, from `make_plan` or `Plan.load`.
+    ledger : Ledger or path, optional
+        Charged before a row is read. A missing file is opened with the plan's own budget, which is said.
+    dataset : str, optional
+        What the data set is called, as its ledger knows it; a file's name without the ending if left out.
+    bars : Bars
+        How progress is shown; silent if left out.
+
+    Returns
+    -------
+    Release
+        (plan.epsilon, plan.delta)-differentially private for plan.unit.
+
+    Examples
+    --------
+    >>> release("patients.csv", Plan.load("plan.json"), ledger="study.ledger").save("release")  # doctest: +SKIP
+    """
     charged = open_ledger(ledger, plan, dataset if dataset is not None else dataset_name(data))
     made = measure(data, plan, ledger=charged, bars=bars)
     if made.charge is None:
@@ -87,151 +96,18 @@ def existing_ledger(ledger: AnyLedger) -> Ledger | None:
     return Ledger.load(ledger) if os.path.exists(ledger) else None
 
 
-def synthesize(
-    data: Any,
-    schema: Schema | str | os.PathLike[str],
-    *,
+def priced(
+    source: Rows,
+    schema: Schema,
     epsilon: float,
-    delta: float | None = None,
-    label: str | None = UNSET,
-    n: int | None = None,
-    rows: int | None = None,
-    unit: Unit | str = "row",
-    neighbours: str = "replace",
-    preset: str = "default",
-    balanced: bool = False,
-    seed: int = 0,
-    ledger: AnyLedger = None,
-    progress: bool = False,
-) -> Any:
-    """Synthetic rows in the kind of table that came in (pandas, Polars or Arrow; a path gives Arrow)."""
-    tool = Synthesizer(
-        epsilon=epsilon,
-        delta=delta,
-        rows=rows,
-        unit=unit,
-        neighbours=neighbours,
-        preset=preset,
-        balanced=balanced,
-        seed=seed,
-        ledger=ledger,
-        progress=progress,
-    )
-    return tool.fit(data, schema, label).sample(n)
-
-
-def synthesize_images(
-    x: Any,
-    y: Any = None,
+    delta: float | None,
     *,
-    epsilon: float,
-    delta: float | None = None,
-    size: str | tuple[int, int] | None = None,
-    channels: int | None = None,
-    classes: int | Sequence[str] | None = None,
-    pixel_range: tuple[float, float] | None = None,
-    n: int | None = None,
-    preset: str = "default",
-    balanced: bool = False,
-    fast: bool = False,
-    seed: int = 0,
-    ledger: AnyLedger = None,
-    progress: bool = False,
-) -> tuple[np.ndarray, np.ndarray | None]:
-    """Synthetic pictures (uint8) and labels from arrays x and y, a path (.npz, class folders) or a torch dataset.
-
-    Size, channels and pixel range come from the array's shape and type where it has them; the number of classes is
-    declared (10 if left out), never looked up in y. Arrays without y are taken as unlabelled.
-    """
-    data = (np.asarray(x), y) if isinstance(x, np.ndarray) or y is not None else x
-    declared = declare(
-        data,
-        size=size,
-        channels=channels,
-        classes=classes,
-        pixel_range=pixel_range,
-        labelled=not isinstance(data, tuple) or y is not None,
-    )
-    tool = Synthesizer(
-        epsilon, delta, preset=preset, balanced=balanced, seed=seed, ledger=ledger, progress=progress, fast=fast
-    )
-    schema = declared.schema
-    return arrays(tool.fit(open_data(data, schema), schema).sample(n), schema)
-
-
-@final
-class Synthesizer:
-    """The scikit-learn shape: settings, then `fit`, which returns a fitted thing that samples.
-
-    >>> Synthesizer(epsilon=1.0).epsilon
-    1.0
-    """
-
-    def __init__(
-        self,
-        epsilon: float,
-        delta: float | None = None,
-        *,
-        rows: int | None = None,
-        unit: Unit | str = "row",
-        neighbours: str = "replace",
-        preset: str = "default",
-        balanced: bool = False,
-        seed: int = 0,
-        ledger: AnyLedger = None,
-        progress: bool = False,
-        fast: bool = False,
-    ) -> None:
-        self.epsilon, self.delta, self.rows = epsilon, delta, rows
-        self.unit = unit if isinstance(unit, Unit) else Unit.parse(unit, neighbours)
-        self.preset, self.balanced, self.seed, self.ledger = preset, balanced, seed, ledger
-        self.progress, self.fast = progress, fast
-
-    def fit(self, data: Any, schema: Schema | str | os.PathLike[str], label: str | None = UNSET) -> Fitted:
-        declared = schema if isinstance(schema, Schema) else Schema.load(schema)
-        if label != UNSET:
-            declared = declared.with_label(label)
-        bars = Bars(self.progress)
-        source = open_data(data, declared)
-        plan = make_plan(
-            declared,
-            self.epsilon,
-            self.delta,
-            rows=self.rows if self.rows is not None else public_rows(source, self.unit, existing_ledger(self.ledger)),
-            unit=self.unit,
-            preset=self.preset,
-            balanced=self.balanced,
-        )
-        noisy = release(source, plan, ledger=self.ledger, bars=bars)
-        return Fitted(
-            train(noisy, seed=self.seed, fast=self.fast, bars=bars), _kind_of(source if declared.image else data)
-        )
-
-
-@final
-class Fitted:
-    """A model that gives rows in the kind of table it was fitted on."""
-
-    def __init__(self, model: Model, kind: Kind) -> None:
-        self.model = model
-        self._kind = kind
-
-    @property
-    def release(self) -> Release:
-        return self.model.release
-
-    def sample(self, n: int | None = None, given: dict[str, Any] | None = None, seed: int | None = None) -> Any:
-        """n rows, as many as the data had (or is estimated to have) by default."""
-        if n is not None and n < 1:
-            raise TrainError(f"n is {n}: ask for 1 row or more")
-        table = self.model.sample(n or round(self.release.rows_estimate), given, seed)
-        return nw.from_arrow(table, backend=self._kind).to_native()
-
-
-def _kind_of(data: Any) -> Kind:
-    if isinstance(data, str | os.PathLike | pa.Table | pa.RecordBatch | Rows):
-        return "pyarrow"
-    implementation = nw.from_native(data).implementation
-    if implementation.is_pandas():
-        return "pandas"
-    return "polars" if implementation.is_polars() else "pyarrow"
+    rows: int | None,
+    unit: Unit,
+    preset: str,
+    balanced: bool,
+    ledger: AnyLedger,
+) -> Plan:
+    """A plan for these rows. Their number is counted only where it is public and a release can still be paid for."""
+    count = rows if rows is not None else public_rows(source, unit, existing_ledger(ledger))
+    return make_plan(schema, epsilon, delta, rows=count, unit=unit, preset=preset, balanced=balanced)

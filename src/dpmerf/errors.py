@@ -10,7 +10,21 @@ EXIT_CODES = {"usage": 2, "internal": 3, "data": 4, "budget": 5, "artefact": 6, 
 
 
 class DpmerfError(Exception):
-    """Base of every error that dpmerf raises on purpose. The command line prints it and exits with its kind's code."""
+    """Base of every error that dpmerf raises on purpose. The command line prints it and exits with its kind's code.
+
+    Parameters
+    ----------
+    message : str
+        What is wrong and what to do; never a cell.
+
+    Examples
+    --------
+    >>> try:
+    ...     raise LedgerError("the budget is spent")
+    ... except DpmerfError as problem:
+    ...     print(problem.kind, EXIT_CODES[problem.kind])
+    budget 5
+    """
 
     kind: ClassVar[str] = "usage"  # an argument, a schema, a plan or a question: what a person wrote
 
@@ -27,6 +41,10 @@ class DataError(DpmerfError):
     """The data does not have the shape that the schema declares, or cannot be read; or a place cannot be written to."""
 
     kind = "data"
+
+
+class ArrayError(DataError, ValueError):
+    """An array does not have the shape of a table. A ValueError too, as scikit-learn expects."""
 
 
 class PlanError(DpmerfError):

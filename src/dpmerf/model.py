@@ -30,6 +30,7 @@ from dpmerf.generators.network import Network
 from dpmerf.generators.threads import in_few_threads
 from dpmerf.plan import digest
 from dpmerf.release.release import CARD, Release
+from dpmerf.shown import Shown
 
 FORMAT = 2
 DOCUMENT, TENSORS = "model.json", "weights.safetensors"
@@ -44,9 +45,22 @@ TRIES = 100  # rejection rounds before a shortfall is admitted
 
 
 @final
-@dataclass(frozen=True)
-class Model:
-    """Everything that `sample` needs. Made from a release alone; its guarantee is the release's."""
+@dataclass(frozen=True, repr=False)
+class Model(Shown):
+    """Everything that `sample` needs. Made by `train` or `Model.load` from a release alone, whose guarantee it keeps.
+
+    Parameters
+    ----------
+    release : Release
+        What it was trained from.
+    generator, history, seed
+        The fitted generator, how its training went, and the seed of both training and drawing.
+
+    Examples
+    --------
+    >>> model = Model.load("out/model")  # doctest: +SKIP
+    >>> model.sample(1_000, given={"ward": "surgery"}, seed=7)  # doctest: +SKIP
+    """
 
     release: Release
     generator: Generator
@@ -54,7 +68,17 @@ class Model:
     seed: int
 
     def sample(self, n: int, given: dict[str, Any] | None = None, seed: int | None = None) -> pa.Table:
-        """n synthetic rows as an Arrow table. `given` fixes columns to values."""
+        """n synthetic rows as an Arrow table.
+
+        Parameters
+        ----------
+        n : int
+            How many rows.
+        given : dict, optional
+            Columns to hold fixed, by name; None holds a column at null.
+        seed : int, optional
+            Other rows for another seed; the model's own if left out.
+        """
         return pa.concat_tables(self.stream(n, given, seed))
 
     def stream(self, n: int, given: dict[str, Any] | None = None, seed: int | None = None) -> Iterator[pa.Table]:
@@ -119,6 +143,11 @@ class Model:
         if have == 0:
             raise TrainError("no row met what was given: ask for something less rare")
         return _concatenate(found)
+
+    def facts(self) -> dict[str, Any]:
+        """At a glance."""
+        kind = next(k for k, g in GENERATORS.items() if isinstance(self.generator, g))
+        return {"generator": kind, "seed": self.seed, **self.release.facts()}
 
     def save(self, path: str | Path) -> None:
         """Write a folder: the generator, and the release that it came from."""

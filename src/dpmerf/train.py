@@ -29,8 +29,29 @@ def train(
 ) -> Model:
     """Fit the generator that suits what was released. The same release and seed give the same model.
 
-    `device` serves the networks; the tables model runs on the CPU, where it takes seconds. `fast` cuts the training of
-    generators of pictures to a third.
+    Parameters
+    ----------
+    release : Release
+        What was measured. No row is read and nothing is spent.
+    seed : int
+        Of everything that is random in training.
+    steps : int, optional
+        Training steps; a good number if left out.
+    device : str
+        For the networks; the tables model runs on the CPU, where it takes seconds.
+    fast : bool
+        Cuts the training of generators of pictures to a third.
+    bars : Bars
+        How progress is shown; silent if left out.
+
+    Returns
+    -------
+    Model
+        From which rows are drawn.
+
+    Examples
+    --------
+    >>> train(Release.load("out/release"), seed=7).sample(1_000)  # doctest: +SKIP
     """
     generator: Generator
     history: History

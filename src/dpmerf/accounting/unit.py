@@ -16,6 +16,17 @@ Neighbours = Literal["replace", "add-remove"]
 class Unit:
     """What is protected: one row, or one person with at most `max_rows` rows.
 
+    Parameters
+    ----------
+    person : str, optional
+        The column that names the person; None: every row is its own unit.
+    max_rows : int
+        The most rows of a person that are used. Further ones are left out, so the cap holds whatever the table has.
+    neighbours : {"replace", "add-remove"}
+        Whether a unit is exchanged for any other, or is there or not.
+
+    Examples
+    --------
     >>> Unit.parse("person:patient_id,5").sensitivity(norm_bound=1.0, diameter=2.0)
     10.0
     """

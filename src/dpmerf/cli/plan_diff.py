@@ -8,13 +8,9 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
 
 from dpmerf.cli.options import Json, Quiet
 from dpmerf.cli.plain_text import PlainConsole
-from dpmerf.inference.predict import in_words, sharpness
-from dpmerf.plan import Plan
-from dpmerf.plan.difference import difference
 
 
 def plan_diff(
@@ -24,6 +20,12 @@ def plan_diff(
     as_json: Json = False,
 ) -> None:
     """Show in what two plans differ: promise, noise, columns, and how sharp answers will be. No row is read."""
+    from rich.table import Table
+
+    from dpmerf.inference.predict import in_words, sharpness
+    from dpmerf.plan import Plan
+    from dpmerf.plan.difference import difference
+
     plans = {first: Plan.load(first), second: Plan.load(second)}
     changes = difference(*plans.values()) if first != second else []
     if as_json:

@@ -43,6 +43,7 @@ from dpmerf.output.whole_files import check_free
 if TYPE_CHECKING:
     from dpmerf.model import Model
     from dpmerf.plan import Plan
+    from dpmerf.schema import Schema
 
 
 def plan(

@@ -36,10 +36,35 @@ def answer(
 ) -> Answer:
     """Answer a question from the released tables, with its errors. No row is read and nothing is spent.
 
-    `what` is count, share, mean, sum, variance, quantile or crosstab; `by` names groups, `where` restricts the rows
-    (see `question`). With `population` the interval is for the population from which the rows were drawn
-    independently, else for the table that was released. If you have many questions, ask `evidence(release)`: tables
-    that were weighed once stay weighed.
+    Parameters
+    ----------
+    release : Release or Evidence
+        What was measured. If you have many questions, ask `evidence(release)`: tables that were weighed once stay so.
+    what : str
+        count, share, mean, sum, variance, quantile or crosstab.
+    column : str, optional
+        Of what; a count needs none.
+    by : str or list of str
+        Groups.
+    where : dict or list of Condition
+        Restricts the rows (see `question`).
+    value : optional
+        The value whose share is asked for; each of them if left out.
+    q : float
+        Which quantile.
+    population : bool
+        The interval is for the population from which the rows were drawn independently, else for the released table.
+    confidence : float
+        Of the intervals: 0.9, 0.95 or 0.99.
+
+    Returns
+    -------
+    Answer
+        One line a group, each with its estimate, its interval and where the error comes from.
+
+    Examples
+    --------
+    >>> answer(release, "mean", "age", by="ward").lines[0].estimate  # doctest: +SKIP
     """
     known = release if isinstance(release, Evidence) else evidence(release)
     asked = question(known.codec.schema, what, column, by=by, where=where, value=value, q=q)

@@ -74,7 +74,38 @@ def make_plan(
     balanced: bool = False,
     seed: int = 0,
 ) -> Plan:
-    """Price a release before any row is read. The schema says which column is the label."""
+    """Price a release before any row is read. The schema says which column is the label.
+
+    Parameters
+    ----------
+    schema : Schema
+        The public facts about the table.
+    epsilon : float
+        The privacy budget, above 0.
+    delta : float, optional
+        The smaller of 1e-5 and 1/(10 rows) if left out.
+    rows : int, optional
+        The expected number of rows: a public fact or a guess. What is measured is cut to it.
+    unit : Unit, optional
+        What is protected; one row, replaced by any other, if left out.
+    preset : {"default", "paper"}
+        Noisy tables, or the paper's mean embedding.
+    balanced : bool
+        Classes are known to be equally frequent: their counts are not measured.
+    seed : int
+        Of random features. Has nothing to do with the noise.
+
+    Returns
+    -------
+    Plan
+        With its price, its noise and its size.
+
+    Examples
+    --------
+    >>> schema = Schema.from_dict({"columns": {"age": {"kind": "integer", "min": 0, "max": 99}}})
+    >>> make_plan(schema, epsilon=1.0, rows=5_000).delta
+    1e-05
+    """
     rows = DEFAULT_ROWS if rows is None else rows
     if not 1 <= rows <= MOST_ROWS:
         said = rows if abs(rows) <= MOST_ROWS else "too large"

@@ -32,6 +32,7 @@ from dpmerf.plan.price import Price, price_of_selection, price_of_sums
 from dpmerf.plan.queries import AnyQuery, Query, find
 from dpmerf.plan.stages import Stage, check_stages
 from dpmerf.schema import Schema
+from dpmerf.shown import Shown
 
 FORMAT = 1
 LEAST_RANGE = 1e-6  # of a choice: below it nothing is chosen but by chance
@@ -41,9 +42,21 @@ Q = TypeVar("Q", bound=Query)
 
 
 @final
-@dataclass(frozen=True)
-class Plan:
-    """A schema, a budget, a unit of privacy, and the stages that share the budget."""
+@dataclass(frozen=True, repr=False)
+class Plan(Shown):
+    """A schema, a budget, a unit of privacy, and the stages that share the budget. Made by `make_plan` or `Plan.load`.
+
+    Parameters
+    ----------
+    schema, epsilon, delta, unit, rows, preset, balanced
+        As in `make_plan`.
+    stages : tuple of Stage
+        What is measured, in order, each with its share of the budget.
+
+    Examples
+    --------
+    >>> Plan.load("plan.json").prices[0].sigma  # doctest: +SKIP
+    """
 
     schema: Schema
     epsilon: float
@@ -169,6 +182,19 @@ class Plan:
             "recommended_dim": best,
             "paper_bound": error.paper_bound(used, multiplier, self.rows),
             "tight_bound": error.tight_bound(used, multiplier, self.rows, self.classes),
+        }
+
+    def facts(self) -> dict[str, Any]:
+        """At a glance."""
+        return {
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "protects": self.unit.describe().removeprefix("Protected: "),
+            "rows": self.rows,
+            "columns": len(self.schema.columns),
+            "stages": ", ".join(f"{s.name} {s.share:.0%}" for s in self.stages),
+            "coordinates": self.coordinates,
+            "attacker": f"right at most {self.odds.accuracy:.1%} of the time (50 % is guessing)",
         }
 
     def summary(self) -> dict[str, Any]:

@@ -29,7 +29,26 @@ WHO = "DPMERF_WHO"  # the variable that says who spends, where the machine's use
 @final
 @dataclass(frozen=True)
 class Ledger:
-    """A handle on a ledger file. Holds no state: every question reads the file again, under a lock."""
+    """A handle on a ledger file, made by `Ledger.open` or `Ledger.load`.
+
+    Holds no state: every question reads the file again, under a lock.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    epsilon, delta : float
+        The limit for everything that is ever released from the data set.
+    id, dataset, opened : str
+        As in the file's first line.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     Ledger.open(Path(folder) / "study.ledger", 3.0, 1e-5, "patients").remaining_epsilon()
+    3.0
+    """
 
     path: Path
     epsilon: float

@@ -23,6 +23,7 @@ from dpmerf.release.card import FORMAT as CARD_FORMAT
 from dpmerf.release.card import NOT_PRIVATE, card
 from dpmerf.release.signature import FILE as SIGNATURE
 from dpmerf.release.signature import Key
+from dpmerf.shown import Shown
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -51,11 +52,30 @@ class Charge:
 
 
 @final
-@dataclass(frozen=True)
-class Release(Known):
-    """What may leave the building: all stages are answered."""
+@dataclass(frozen=True, repr=False)
+class Release(Shown, Known):
+    """What may leave the building: all stages are answered. Made by `dpmerf.release` or `Release.load`.
+
+    Parameters
+    ----------
+    plan : Plan
+        What was measured, and at what price.
+    sums, rows, noise, derived, charge
+        As it was measured; `measurements` gives it by name, and `dpmerf.answer` answers questions from it.
+
+    Examples
+    --------
+    >>> Release.load("out/release").guarantee()["epsilon"]  # doctest: +SKIP
+    1.0
+    """
 
     charge: Charge | None = None  # None: no ledger knows of it
+
+    def facts(self) -> dict[str, Any]:
+        """At a glance."""
+        rows = f"{self.rows:,}" if self.rows is not None else f"about {self.rows_estimate:,.0f} (noisy)"
+        noise = self.noise if self.private else f"{self.noise}: {NOT_PRIVATE}"
+        return {**self.plan.facts(), "rows": rows, "noise": noise, "ledger": str(self.charge or NO_LEDGER)}
 
     def guarantee(self) -> dict[str, Any]:
         """What is promised, as recomputed from the plan."""

@@ -43,7 +43,25 @@ class Verified:
 
 
 def verify(path: str | Path, signed_by: str | Path | None = None) -> Verified:
-    """Check a release, or say what is wrong with it. `signed_by` is a file: the public key that must have signed."""
+    """Check a release, or say what is wrong with it.
+
+    Parameters
+    ----------
+    path : str or Path
+        The release's folder, or a model's, which holds its release.
+    signed_by : str or Path, optional
+        A file: the public key that must have signed it.
+
+    Returns
+    -------
+    Verified
+        The release, the tests of its noise, who signed it, and what its files cannot show.
+
+    Examples
+    --------
+    >>> verify("out/release").release.guarantee()["epsilon"]  # doctest: +SKIP
+    1.0
+    """
     folder = Path(path)
     key = None if signed_by is None else signature.load_public(signed_by)
     release = Release.load(folder)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
-from typing import final
+from typing import Any, final
 
 import pyarrow as pa
 
@@ -19,13 +19,14 @@ from dpmerf.report import rows_section, scores, sections
 from dpmerf.report.markup import text, tiles
 from dpmerf.report.sections import ImageSection
 from dpmerf.report.words import percent, small
+from dpmerf.shown import Shown
 
 Fact = tuple[str, str, str, bool]
 
 
 @final
-@dataclass(frozen=True)
-class Report:
+@dataclass(frozen=True, repr=False)
+class Report(Shown):
     """What a page is made from. Only `release` is always there; with `real` rows comes their `evaluation`."""
 
     release: Release
@@ -35,6 +36,12 @@ class Report:
     evaluation: Evaluation | None = None
     images: ImageSection | None = None
     title: str = "Synthetic data report"
+
+    def facts(self) -> dict[str, Any]:
+        """At a glance."""
+        covered = "by the guarantee" if self.evaluation is None else "NOT COVERED: it holds scores on real rows"
+        rows = 0 if self.synthetic is None else self.synthetic.num_rows
+        return {"title": self.title, "synthetic rows": rows, "covered": covered, **self.release.facts()}
 
     def html(self) -> str:
         """The page. The same inputs give the same bytes."""

@@ -17,11 +17,13 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from dpmerf.errors import SchemaError
 from dpmerf.schema.columns import AnyColumn, Id, Image, Numeric
 from dpmerf.schema.explain import Problem, faults, gaps, line_of, reason
+from dpmerf.schema.headers import fields_of
 from dpmerf.schema.lists import fill_in
 from dpmerf.schema.notation import Notation, Reading
 from dpmerf.schema.patterns import Pattern
 from dpmerf.schema.program import Program, compiled
 from dpmerf.schema.relations import AnyRelation, inline_files
+from dpmerf.shown import Shown
 
 FORMAT = 1
 RESERVED = "#"  # joins a column's name to a part of it, as in `age#null`: no column may be called that
@@ -33,9 +35,26 @@ def _free(name: str) -> str:
     return name
 
 
-class Schema(BaseModel):
-    """Columns in order, and which of them (if any) is the label.
+class Schema(Shown, BaseModel):
+    """The public facts about a table: columns in order, and which of them (if any) is the label.
 
+    Made by `Schema.load` (a TOML file), `Schema.parse` (its text) or `Schema.from_dict`; `Schema.draft` begins one.
+
+    Parameters
+    ----------
+    format : int
+        Of the file: 1.
+    label : str, optional
+        The column to predict.
+    columns : dict
+        Name to facts: kind, bounds or values, whether there are nulls.
+    relations : tuple
+        Rules, lookups and quantities that hold between columns in every row.
+    reading : Reading
+        How the file is written, where it is not plain.
+
+    Examples
+    --------
     >>> Schema.parse('label = "ok"\\n[columns.ok]\\nkind = "flag"').label
     'ok'
     """
@@ -59,6 +78,21 @@ class Schema(BaseModel):
                 raise ValueError("an image column stands alone: beside it only a label (category or flag) and ids")
         _ = self.program  # every relation is checked here
         return self
+
+    def facts(self) -> dict[str, Any]:
+        """At a glance."""
+        kinds = [c.kind for c in self.columns.values()]
+        told = ", ".join(f"{kinds.count(kind)} {kind}" for kind in dict.fromkeys(kinds))
+        return {"columns": told, "label": self.label, "relations": len(self.relations)}
+
+    def details(self) -> dict[str, Any]:
+        """Column by column, for a notebook."""
+        each = {}
+        for name, column in self.columns.items():
+            known = column.model_dump(mode="json", exclude_defaults=True, exclude={"kind", "reading"})
+            told = ", ".join(f"{key} = {value}" for key, value in known.items())
+            each[name] = f"{column.kind}: {told}" if told else column.kind
+        return {**self.facts(), **each}
 
     @cached_property
     def program(self) -> Program:
@@ -134,6 +168,29 @@ class Schema(BaseModel):
             return Schema(label=label, columns=self.columns, relations=self.relations, reading=self.reading)
         except ValidationError as error:
             raise SchemaError(faults(error, "")[0].message("schema")) from None
+
+    @staticmethod
+    def draft(table: Any) -> str:
+        """TOML to fill in, from a table's column names and stored types alone; no value is read.
+
+        Parameters
+        ----------
+        table
+            A pandas, Polars or Arrow table, an Arrow schema, or names with their Arrow types (None: not known).
+
+        Examples
+        --------
+        >>> import pyarrow as pa
+        >>> print(Schema.draft({"age": pa.int64()}).split("[columns.age]")[1].strip())
+        kind = "integer"
+        min = "?"        # smallest value that can occur: a public fact
+        max = "?"        # largest
+        dtype = "int64"
+        # nullable = true
+        """
+        from dpmerf.schema.draft import draft
+
+        return draft(fields_of(table))
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Schema:

@@ -7,16 +7,11 @@ import decimal
 import uuid
 from typing import Any
 
-import narwhals as nw
 import numpy as np
 import pyarrow as pa
 
 from dpmerf.encoding import cells, instants
-
-_TYPED = (
-    nw.Boolean, nw.Int8, nw.Int16, nw.Int32, nw.Int64, nw.UInt8, nw.UInt16, nw.UInt32, nw.UInt64, nw.Float32,
-    nw.Float64, nw.Decimal, nw.Date, nw.Datetime, nw.String, nw.Binary, nw.Categorical, nw.Enum,
-)  # fmt: skip
+from dpmerf.schema.headers import is_typed
 
 
 def to_arrow(frame: Any, names: dict[str, Any]) -> pa.Table:
@@ -30,26 +25,11 @@ def to_arrow(frame: Any, names: dict[str, Any]) -> pa.Table:
     return pa.table({name: _column(frame[own]) for name, own in names.items()})
 
 
-def stored_types(frame: Any, names: dict[str, Any]) -> dict[str, pa.DataType]:
-    """The type of each column, from the frame's own types alone."""
-    found = {}
-    for name, own in names.items():
-        try:
-            found[name] = frame[own][:0].to_arrow().type if _is_typed(frame[own]) else pa.large_string()
-        except (pa.ArrowException, TypeError, ValueError):  # categories of several types
-            found[name] = pa.large_string()
-    return found
-
-
-def _is_typed(series: Any) -> bool:
-    return isinstance(series.dtype, _TYPED) and str(getattr(series.to_native(), "dtype", "")) != "object"
-
-
 def _column(series: Any) -> pa.Array:
     native, made_by = series.to_native(), series.implementation
     if isinstance(getattr(getattr(native, "dtype", None), "pyarrow_dtype", None), pa.BaseExtensionType):
         return _one_array(series.to_arrow()).storage  # what pandas turns it into beside an odd cell
-    if not _is_typed(series):
+    if not is_typed(series):
         return objects(series.to_list())
     if made_by.is_pandas_like() and hasattr(native, "cat"):
         return _categories(native)

@@ -11,11 +11,12 @@ import narwhals as nw
 import pyarrow as pa
 
 from dpmerf.errors import DataError
+from dpmerf.schema.headers import stored_types
 from dpmerf.schema.notation import Reading
 from dpmerf.sources.columnar import Arrow, Parquet
 from dpmerf.sources.csv_file import Csv
 from dpmerf.sources.excel import Excel
-from dpmerf.sources.frames import stored_types, to_arrow
+from dpmerf.sources.frames import to_arrow
 from dpmerf.sources.json_lines import JsonLines
 from dpmerf.sources.sql_table import SQL_ENDINGS, is_database, open_sql
 from dpmerf.sources.table import BATCH, Rows, distinct, require_columns

@@ -1,0 +1,145 @@
+"""One call: a table or pictures in, synthetic ones out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from dpmerf.accounting.unit import Unit
+from dpmerf.api import AnyLedger
+from dpmerf.output.gallery import arrays
+from dpmerf.sources.picture_facts import declare
+from dpmerf.sources.pictures import open_data
+from dpmerf.synthesizer import UNSET, AnySchema, Synthesizer
+
+
+def synthesize(
+    data: Any,
+    schema: AnySchema,
+    *,
+    epsilon: float,
+    delta: float | None = None,
+    label: str | None = UNSET,
+    n: int | None = None,
+    rows: int | None = None,
+    unit: Unit | str = "row",
+    neighbours: str = "replace",
+    preset: str = "default",
+    balanced: bool = False,
+    seed: int = 0,
+    ledger: AnyLedger = None,
+    progress: bool = False,
+) -> Any:
+    """Synthetic rows in the kind of table that came in; a path gives Arrow. One release, trained and sampled once.
+
+    Parameters
+    ----------
+    data
+        A pandas, Polars or Arrow table, or the path of a file (CSV, Parquet, …) or a folder of them.
+    schema : Schema, dict or path
+        The public facts about the table.
+    n : int, optional
+        How many synthetic rows; as many as the data has (or is estimated to have) if left out.
+    seed : int
+        Of everything but the noise.
+    epsilon, delta, label, rows, unit, neighbours, preset, balanced, ledger, progress
+        As in `Synthesizer`, which keeps the release and the model for more rows.
+
+    Returns
+    -------
+    table
+        Of the kind that came in.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> table = pa.table({"age": [30, 40, 50] * 100, "ill": [True, False, False] * 100})
+    >>> schema = {"columns": {"age": {"kind": "integer", "min": 0, "max": 99}, "ill": {"kind": "flag"}}}
+    >>> synthesize(table, schema, epsilon=1.0, delta=1e-5, n=5).column_names
+    ['age', 'ill']
+    """
+    tool = Synthesizer(
+        epsilon,
+        delta,
+        schema=schema,
+        label=label,
+        rows=rows,
+        unit=unit,
+        neighbours=neighbours,
+        preset=preset,
+        balanced=balanced,
+        random_state=seed,
+        ledger=ledger,
+        progress=progress,
+    )
+    return tool.fit(data).sample(n)
+
+
+def synthesize_images(
+    x: Any,
+    y: Any = None,
+    *,
+    epsilon: float,
+    delta: float | None = None,
+    size: str | tuple[int, int] | None = None,
+    channels: int | None = None,
+    classes: int | Sequence[str] | None = None,
+    pixel_range: tuple[float, float] | None = None,
+    n: int | None = None,
+    preset: str = "default",
+    balanced: bool = False,
+    fast: bool = False,
+    seed: int = 0,
+    ledger: AnyLedger = None,
+    progress: bool = False,
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """Synthetic pictures (uint8) and labels from arrays x and y, a path (.npz, class folders) or a torch dataset.
+
+    Parameters
+    ----------
+    x
+        Pictures: an array (n, height, width) or (n, height, width, channels), a path, or a torch dataset.
+    y : array, optional
+        Their classes. Arrays without y are taken as unlabelled.
+    size, channels, pixel_range
+        From the array's shape and type where it has them.
+    classes : int or list of str, optional
+        How many classes, or their names: declared (10 if left out), never looked up in y.
+    n : int, optional
+        How many pictures; as many as came in if left out.
+    fast : bool
+        Train for a third of the steps.
+    epsilon, delta, preset, balanced, ledger, progress
+        As in `Synthesizer`; `seed` is of everything but the noise.
+
+    Returns
+    -------
+    pictures, labels : array, array or None
+
+    Examples
+    --------
+    >>> pictures, labels = synthesize_images("mnist.npz", epsilon=1.0, delta=1e-5)  # doctest: +SKIP
+    """
+    data = (np.asarray(x), y) if isinstance(x, np.ndarray) or y is not None else x
+    schema = declare(
+        data,
+        size=size,
+        channels=channels,
+        classes=classes,
+        pixel_range=pixel_range,
+        labelled=not isinstance(data, tuple) or y is not None,
+    ).schema
+    tool = Synthesizer(
+        epsilon,
+        delta,
+        schema=schema,
+        preset=preset,
+        balanced=balanced,
+        random_state=seed,
+        ledger=ledger,
+        progress=progress,
+        fast=fast,
+    )
+    return arrays(tool.fit(open_data(data, schema)).sample(n), schema)
