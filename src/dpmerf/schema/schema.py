@@ -185,7 +185,6 @@ class Schema(Shown, BaseModel):
         kind = "integer"
         min = "?"        # smallest value that can occur: a public fact
         max = "?"        # largest
-        dtype = "int64"
         # nullable = true
         """
         from dpmerf.schema.draft import draft
