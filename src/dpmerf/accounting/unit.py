@@ -91,10 +91,12 @@ class Unit:
         return f"Protected: {who}, {what}. The number of rows is {count}."
 
     def to_dict(self) -> dict[str, Any]:
+        """As files hold it."""
         return asdict(self)
 
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> Unit:
+        """From what `to_dict` gave."""
         if set(fields) != {"person", "max_rows", "neighbours"}:
             raise BudgetError("a unit has exactly the fields person, max_rows and neighbours")
         return cls(**fields)

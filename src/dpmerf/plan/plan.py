@@ -241,6 +241,7 @@ class Plan(Shown):
         return digest(self.to_json())
 
     def to_json(self) -> dict[str, Any]:
+        """As files hold it."""
         return {
             "format": FORMAT,
             "schema": self.schema.to_json(),
@@ -257,6 +258,7 @@ class Plan(Shown):
 
     @staticmethod
     def from_json(data: Any, source: str = "the plan") -> Plan:
+        """From what `to_json` gave."""
         try:
             if data["format"] != FORMAT:
                 raise ArtefactError(f"{source} has format {data['format']!r}; this version reads format {FORMAT}")
@@ -293,6 +295,7 @@ class Plan(Shown):
 
     @staticmethod
     def load(path: str | Path) -> Plan:
+        """Read plan.json, which must be as it was written."""
         try:
             document = json.loads(Path(path).read_text(encoding="utf-8"))
             data, claimed = document["plan"], document["hash"]

@@ -223,6 +223,7 @@ class Schema(Shown, BaseModel):
 
     @staticmethod
     def from_json(data: Any) -> Schema:
+        """From what `to_json` gave."""
         try:
             return Schema.model_validate(data, strict=False)
         except ValidationError as error:
@@ -230,6 +231,7 @@ class Schema(Shown, BaseModel):
             raise SchemaError(problems[0].message("schema"), problems) from None
 
     def to_json(self) -> dict[str, Any]:
+        """As plans and releases hold it."""
         found = self.model_dump(mode="json", exclude_defaults=False)
         for name, column in found["columns"].items():
             for later in ("pattern", "reading", "synonyms"):  # as it was written, and hashed, before there were these
