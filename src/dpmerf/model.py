@@ -85,6 +85,7 @@ class Model(Shown):
         """The same rows as `sample`, in parts of bounded size."""
         if n < 1:
             raise TrainError(f"n is {n}: ask for 1 row or more")
+        check_seed(self.seed if seed is None else seed)
         rng = torch.Generator().manual_seed(self.seed if seed is None else seed)
         codec = self.release.codec
         codec.declared.check_ids(n)
@@ -190,6 +191,12 @@ class Model(Shown):
             raise
         except (KeyError, TypeError, ValueError, AttributeError, IndexError, RuntimeError, SafetensorError):
             raise ArtefactError(f"{path}: the model is damaged. Train it again from its release") from None
+
+
+def check_seed(seed: int) -> None:
+    """TrainError for a seed that no generator of random numbers takes."""
+    if not 0 <= seed < 2**63:
+        raise TrainError(f"seed is {seed}: write a whole number from 0 to 2^63 - 1")
 
 
 def _concatenate(parts: list[Batch]) -> Batch:

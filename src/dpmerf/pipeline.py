@@ -24,7 +24,7 @@ from dpmerf.release.signature import Key
 from dpmerf.release.verify import verify
 from dpmerf.report import make_report
 from dpmerf.sources.rows import Csv, Rows
-from dpmerf.train import train
+from dpmerf.train import check_settings, train
 
 FORMAT = 1
 ASKED = "run.json"
@@ -86,6 +86,7 @@ def run(
 ) -> dict[str, Path]:
     """Release (signed if there is a key), train, sample and report into a new folder; what was made, by its role."""
     check_writable(output)
+    check_settings(asked.seed, asked.steps, asked.device)
     noisy = measure(source, plan, ledger=ledger, bars=bars)
     keep(lambda place: noisy.save(place, key), output / "release")
     kept = Asked(**{**asdict(asked), "csv": isinstance(source, Csv)})

@@ -11,10 +11,12 @@ from dpmerf.generators.images.picture_network import Pictures
 from dpmerf.generators.maxent.maxent import MaxEnt
 from dpmerf.generators.network import Network
 from dpmerf.generators.threads import in_few_threads
-from dpmerf.model import Model
+from dpmerf.model import Model, check_seed
 from dpmerf.plan.queries import Directions, ImageEmbedding, MeanEmbedding
 from dpmerf.progress import SILENT, Bars
 from dpmerf.release import Release
+
+MOST_STEPS = 10**9
 
 
 @in_few_threads
@@ -56,12 +58,7 @@ def train(
     generator: Generator
     history: History
     options = {} if steps is None else {"steps": steps}
-    if not 0 <= seed < 2**63:
-        raise TrainError(f"seed is {seed}: write a whole number of 0 or more")
-    try:
-        torch.empty(1, device=device)
-    except (RuntimeError, AssertionError):
-        raise TrainError(f"the device '{device}' is not there: write cpu, or one that PyTorch finds here") from None
+    check_settings(seed, steps, device)
     if release.plan.has(ImageEmbedding):
         generator, history = Pictures.fit(release, seed, device=device, fast=fast, bars=bars, **options)
     elif release.plan.has(MeanEmbedding):
@@ -71,3 +68,14 @@ def train(
     else:
         generator, history = MaxEnt.fit(release, seed, bars=bars, **options)
     return Model(release, generator, history, seed)
+
+
+def check_settings(seed: int, steps: int | None, device: str) -> None:
+    """TrainError for settings that no generator could be trained with: asked before anything is spent or computed."""
+    check_seed(seed)
+    if steps is not None and not 1 <= steps <= MOST_STEPS:
+        raise TrainError(f"steps is {steps}: write a number from 1 to {MOST_STEPS:,}")
+    try:
+        torch.empty(1, device=device)
+    except (RuntimeError, AssertionError):
+        raise TrainError(f"the device '{device}' is not there: write cpu, or one that PyTorch finds here") from None

@@ -17,6 +17,7 @@ import torch
 
 from command import dpmerf
 from dpmerf.generators.threads import VARIABLE, few_threads
+from dpmerf.private.ledger import Ledger
 from dpmerf.report.svg import canvas, picture
 
 SCHEMA = '[columns.a]\nkind = "number"\nmin = 0\nmax = 1\n[columns.b]\nkind = "category"\nvalues = ["x", "y"]\n'
@@ -95,6 +96,25 @@ def test_files_are_not_written_over_unless_asked(place: Path) -> None:
         assert refused.returncode == 6 and "--force" in refused.stderr
         assert (place / words[-1]).read_bytes() == before
         assert dpmerf(*words, "--force", cwd=place).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--seed", "9" * 40], "seed is 9999"),
+        (["--seed", "-1"], "seed is -1"),
+        (["--steps", "0"], "steps is 0"),
+        (["--steps", "9" * 40], "steps is 9999"),
+        (["--device", "nonsense"], "device 'nonsense'"),
+    ],
+)
+def test_settings_that_cannot_be_trained_with_are_refused_before_the_charge(
+    words: list[str], said: str, place: Path
+) -> None:
+    asked = ["synth", "data.csv", "--schema", "schema.toml", "--epsilon", "1", "--ledger", "l", "-o", "out", *words]
+    ended = dpmerf(*asked, cwd=place)
+    assert ended.returncode == 2 and said in ended.stderr and not (place / "out").exists(), ended.stderr
+    assert Ledger.load(place / "l").entries() == ()
 
 
 def _run(code: str, place: Path, **more: str) -> subprocess.CompletedProcess[str]:

@@ -188,7 +188,9 @@ def test_the_diameter_by_brute_force() -> None:
 
     rng = np.random.default_rng(0)
     variables = [Variable(name, 2) for name in "abc"]
-    fourier = of(Fourier(torch.tensor([[math.pi]], dtype=torch.float64)))  # x = 0 and x = 1 are opposite
+    waves = Fourier.draw(1, 2, (1.0,), 0)
+    vars(waves)["frequencies"] = torch.tensor([[math.pi]], dtype=torch.float64)  # x = 0 and x = 1 are opposite
+    fourier = of(waves)
     for _ in range(200 if FULL else 40):
         phi = FeatureMap(())
         for _ in range(rng.integers(1, 5)):

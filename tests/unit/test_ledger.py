@@ -1,5 +1,7 @@
 """The ledger counts everything that may have been looked at, whatever crashes, races or damage happen."""
 
+import errno
+import fcntl
 import hashlib
 import json
 import math
@@ -43,6 +45,17 @@ def run(target: Callable[..., Any], *argument_lists: tuple[Any, ...]) -> list[in
 
 
 # --- what is counted -------------------------------------------------------------------------------------------------
+
+
+def test_a_disk_without_locks_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    Ledger.open(tmp_path / "l", 1.0, 1e-5)
+
+    def refuse(file: int, how: int) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    with pytest.raises(LedgerError, match="No locks available: put it on a local disk"):
+        Ledger.load(tmp_path / "l")
 
 
 def test_a_new_ledger_is_empty_and_reopens(ledger: Ledger) -> None:

@@ -104,7 +104,7 @@ class FineGrid:
         self.most = most
         self.numeric = {name: Fine(axis, most, partial(split_levels, codec, name)) for name, axis in codec.axes.items()}
 
-    @property
+    @cached_property
     def variables(self) -> dict[str, Variable]:
         """Column -> its fine cells as a variable, null the last of them."""
         sizes = {v.name: v.size for v in self.codec.variables}
@@ -179,12 +179,12 @@ class Binning:
         """`part_numbers` as tensors."""
         return {name: torch.from_numpy(cells) for name, cells in self.part_numbers.items()}
 
-    @property
+    @cached_property
     def variables(self) -> dict[str, Variable]:
         """Column -> its bins as a variable."""
         return {name: Variable(f"{name}#bin", int(cells.max()) + 1) for name, cells in self.bin_numbers.items()}
 
-    @property
+    @cached_property
     def parts(self) -> dict[str, Variable]:
         """Column -> its parts as a variable."""
         return {name: Variable(f"{name}#part", int(cells.max()) + 1) for name, cells in self.part_numbers.items()}

@@ -10,6 +10,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, final
 
 import numpy as np
@@ -148,7 +149,7 @@ class Codec:
         for name, column in schema.columns.items():
             check_fits(name, column, self.types[name], Axis.of(column).value if isinstance(column, Numeric) else None)
 
-    @property
+    @cached_property
     def numeric(self) -> tuple[str, ...]:
         """Names of the numeric columns, in the order of `Batch.numbers`."""
         return tuple(self.axes)
@@ -158,7 +159,7 @@ class Codec:
         """How many numbers an encoded row has: numeric columns, or pixels."""
         return self.schema.image[1].pixels if self.schema.image else len(self.axes)
 
-    @property
+    @cached_property
     def variables(self) -> tuple[Variable, ...]:
         """The discrete variables that a row has before any binning, the numeric label's bins excepted."""
         found = []
@@ -169,7 +170,7 @@ class Codec:
                 found.append(Variable(name, len(levels_of(column)) + column.nullable))
         return tuple(found)
 
-    @property
+    @cached_property
     def label(self) -> Variable | None:
         """The label as a discrete variable."""
         name = self.schema.label

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, final
 
 from dpmerf.features.circle import cos_sin
@@ -30,17 +31,26 @@ class Fourier(Dense):
     64
     """
 
-    frequencies: Tensor  # (columns, m) float64, on a binary grid
+    columns: int
+    pairs: int  # of cos and sin
+    scales: tuple[float, ...]
+    seed: int
     label: str = "fourier"
 
     @staticmethod
     def draw(columns: int, dim: int, scales: tuple[float, ...], seed: int, label: str = "fourier") -> Fourier:
-        """Frequencies for Gaussian kernels of the given length-scales, side by side; orthogonal within each."""
-        rng = torch.Generator().manual_seed(seed)
-        share = dim // 2 // len(scales)
-        counts = [share] * (len(scales) - 1) + [dim // 2 - share * (len(scales) - 1)]
-        parts = [_orthogonal(columns, m, rng) / s for m, s in zip(counts, scales, strict=True)]
-        return Fourier(on_grid(torch.cat(parts, dim=1)), label)
+        """For Gaussian kernels of the given length-scales, side by side; `dim` is cut to whole pairs."""
+        return Fourier(columns, dim // 2, scales, seed, label)
+
+    @cached_property
+    def frequencies(self) -> Tensor:
+        """(columns, pairs) float64, on a binary grid; orthogonal within each scale. Drawn when first needed: what a
+        plan costs, and whether a file can hold a release of it, is known without."""
+        rng = torch.Generator().manual_seed(self.seed)
+        share = self.pairs // len(self.scales)
+        counts = [share] * (len(self.scales) - 1) + [self.pairs - share * (len(self.scales) - 1)]
+        parts = [_orthogonal(self.columns, m, rng) / s for m, s in zip(counts, self.scales, strict=True)]
+        return on_grid(torch.cat(parts, dim=1))
 
     @property
     def name(self) -> str:
@@ -48,7 +58,7 @@ class Fourier(Dense):
 
     @property
     def dim(self) -> int:
-        return 2 * self.frequencies.shape[1]
+        return 2 * self.pairs
 
     def __call__(self, numbers: Tensor) -> Tensor:
         if numbers.dtype == torch.float64:

@@ -14,7 +14,7 @@ import math
 import os
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, final
@@ -205,7 +205,8 @@ def locked(path: Path, flags: int) -> Iterator[int]:
             raise _unusable(path, error) from None
         yield file
     finally:
-        fcntl.flock(file, fcntl.LOCK_UN)  # closing alone would not do if the process was forked meanwhile
+        with suppress(OSError):  # where there are no locks, that was said above
+            fcntl.flock(file, fcntl.LOCK_UN)  # closing alone would not do if the process was forked meanwhile
         os.close(file)
 
 
