@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dpmerf.accounting.unit import Unit
+from dpmerf.discovery import Purchase
 from dpmerf.methods.presets import make_plan
 from dpmerf.plan import Plan
 from dpmerf.private.count import public_rows
@@ -72,7 +73,9 @@ def dataset_name(data: Any) -> str:
     return Path(data).name.split(".")[0]
 
 
-def open_ledger(ledger: AnyLedger, plan: Plan, dataset: str = "", say: Callable[[str], None] = _warn) -> Ledger | None:
+def open_ledger(
+    ledger: AnyLedger, plan: Plan | Purchase, dataset: str = "", say: Callable[[str], None] = _warn
+) -> Ledger | None:
     """A ledger from its file, which must be the data set's; a missing file allows this plan once, which is said."""
     if ledger is None:
         return None

@@ -18,6 +18,7 @@ import dpmerf
 from dpmerf.cli.answers import answer
 from dpmerf.cli.app_command import app_command
 from dpmerf.cli.audit_command import audit_command
+from dpmerf.cli.discover_command import discover_command
 from dpmerf.cli.evaluate_command import evaluate_command
 from dpmerf.cli.failures import failed, run
 from dpmerf.cli.keys import keys_app
@@ -56,6 +57,9 @@ def _dpmerf(
 
 
 app.add_typer(schema_app, name="schema")
+app.command(
+    "discover", epilog="Example: dpmerf discover patients.csv --epsilon 0.1 --ledger study.ledger -o schema.toml"
+)(discover_command)
 app.command(epilog="Example: dpmerf plan schema.toml --epsilon 1 --rows 30000 -o plan.json")(plan)
 app.command("plan diff", epilog="Example: dpmerf plan diff one.json two.json")(plan_diff)
 app.command(epilog="Example: dpmerf release patients.parquet --plan plan.json --ledger study.ledger -o release/")(

@@ -216,9 +216,12 @@ def is_number(kind: pa.DataType) -> bool:
     return pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
 
 
+def is_moment(kind: pa.DataType) -> bool:
+    return pa.types.is_date(kind) or pa.types.is_timestamp(kind)
+
+
 def _is_readable(kind: pa.DataType) -> bool:
-    moment = pa.types.is_date(kind) or pa.types.is_timestamp(kind)
-    return is_number(kind) or _is_text(kind) or moment or pa.types.is_boolean(kind)
+    return is_number(kind) or _is_text(kind) or is_moment(kind) or pa.types.is_boolean(kind)
 
 
 def _valid(array: pa.Array) -> pa.Array:

@@ -23,13 +23,20 @@ Value = str | int | float
 class Column(BaseModel):
     """What every column has. `dtype` is the Arrow type to restore on output; empty means the kind's natural one.
 
-    `reading` says how its cells are written, where that is not as in the rest of the table.
+    `reading` says how its cells are written, where that is not as in the rest of the table; `bought` names the facts
+    that nobody declared: they were bought with a budget (`dpmerf discover`).
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
     nullable: bool = False
     dtype: str = ""
     reading: Notation | None = None
+    bought: tuple[str, ...] = ()
+
+    @field_validator("bought", mode="before")
+    @classmethod
+    def _list(cls, told: Any) -> Any:
+        return tuple(told) if isinstance(told, list) else told
 
 
 class Category(Column):

@@ -234,7 +234,12 @@ class Schema(Shown, BaseModel):
         """As plans and releases hold it."""
         found = self.model_dump(mode="json", exclude_defaults=False)
         for name, column in found["columns"].items():
-            for later in ("pattern", "reading", "synonyms"):  # as it was written, and hashed, before there were these
+            for later in (
+                "pattern",
+                "reading",
+                "synonyms",
+                "bought",
+            ):  # as it was written, and hashed, before there were these
                 if not column.get(later, True):
                     del column[later]
             if (own := self.columns[name].reading) is not None:
