@@ -83,9 +83,13 @@ def run(
     ledger: Ledger | None = None,
     key: Key | None = None,
     bars: Bars = SILENT,
+    begun: bool = False,
 ) -> dict[str, Path]:
-    """Release (signed if there is a key), train, sample and report into a new folder; what was made, by its role."""
-    check_writable(output)
+    """Release (signed if there is a key), train, sample and report into a new folder; what was made, by its role.
+
+    `begun`: the folder holds what was bought before (`discovery`), and the rest goes beside it.
+    """
+    check_writable(output / "release" if begun else output)
     check_settings(asked.seed, asked.steps, asked.device)
     noisy = measure(source, plan, ledger=ledger, bars=bars)
     keep(lambda place: noisy.save(place, key), output / "release")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dpmerf.cli.discover_command import verify_discovery
 from dpmerf.cli.options import (
     Balanced,
     Dataset,
@@ -217,6 +218,9 @@ def verify(
     from dpmerf.private.ledger import Ledger
     from dpmerf.release.verify import verify as verify_release
 
+    if (release / "discovery.json").exists():
+        verify_discovery(release, signed_by, ledger, quiet, as_json)
+        return
     checked = verify_release(release, signed_by)
     found = checked.release
     if ledger is not None:

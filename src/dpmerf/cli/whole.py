@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dpmerf.cli.discover_command import buy
 from dpmerf.cli.options import (
     Balanced,
     Channels,
@@ -36,6 +37,7 @@ from dpmerf.cli.options import (
     labelled,
     noted,
     pictures,
+    reading_of,
     say,
     size_of,
     told_reading,
@@ -78,6 +80,9 @@ def synth(
     classes: Classes = None,
     pixel_range: PixelRange = None,
     read: Read = None,
+    discover: Annotated[
+        bool, typer.Option("--discover", help="Buy the schema too, for a tenth of the budget: declare nothing.")
+    ] = False,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
@@ -91,26 +96,41 @@ def synth(
     from dpmerf.schema import Schema
     from dpmerf.sources.pictures import open_data
 
-    if schema is not None:
-        declared = labelled(Schema.load(schema), label).with_reading(told_reading(read))
-    elif images:
-        declared = pictures(data, label, size, channels, classes, pixel_range, quiet or as_json)
-    else:
-        raise SchemaError("name the schema with --schema FILE (`dpmerf schema draft` begins one); pictures: --images")
-    source = open_data(data, declared)
-    source.require(list(declared.learned))
     protected = Unit.parse(unit, neighbours)
-    count = rows if rows is not None else public_rows(source, protected, existing_ledger(ledger))
-    priced = make_plan(declared, epsilon, delta, rows=count, unit=protected, preset=preset, balanced=balanced)
     asked = Asked(n, seed, steps, device, fast)
-    check_writable(output, size_of(priced))
     key = None if sign is None else Key.load(sign)
-    charged = open_ledger(ledger, priced, dataset_name(data) if dataset is None else dataset, noted(quiet))
-    made = _run(source, priced, output, asked, charged, quiet or as_json, key)
+    named = dataset_name(data) if dataset is None else dataset
+    spent = epsilon
+    count: int | None
+    if discover:
+        if schema is not None or images:
+            raise SchemaError("--discover buys the schema of a table: leave --schema and --images out")
+        bought = buy(
+            data, reading_of(read), protected, rows, epsilon, delta, label, output, ledger, named, quiet, as_json
+        )
+        declared, source, count, epsilon, delta = bought
+    else:
+        if schema is not None:
+            declared = labelled(Schema.load(schema), label).with_reading(told_reading(read))
+        elif images:
+            declared = pictures(data, label, size, channels, classes, pixel_range, quiet or as_json)
+        else:
+            raise SchemaError(
+                "name the schema with --schema FILE (`dpmerf schema draft` begins one), or buy it with --discover; "
+                "pictures: --images"
+            )
+        source = open_data(data, declared)
+        source.require(list(declared.learned))
+        count = rows if rows is not None else public_rows(source, protected, existing_ledger(ledger))
+    priced = make_plan(declared, epsilon, delta, rows=count, unit=protected, preset=preset, balanced=balanced)
+    check_writable(output / "release" if discover else output, size_of(priced))
+    charged = open_ledger(ledger, priced, named, noted(quiet))
+    made = _run(source, priced, output, asked, charged, quiet or as_json, key, discover)
     if charged is None:
         noted(quiet)(f"{UNCOUNTED}. Name a file with --ledger")
     words = "\n".join(f"  {what:<10} {path}" for what, path in made.items())
-    say(quiet, as_json, made, f"Done, ({priced.epsilon:g}, {priced.delta:g})-differentially private:\n{words}")
+    bought_too = ", the bought schema included" if discover else ""
+    say(quiet, as_json, made, f"Done, ({spent:g}, {priced.delta:g})-differentially private{bought_too}:\n{words}")
 
 
 def demo(
@@ -158,10 +178,19 @@ def demo_data_command(
 
 
 def _run(
-    source: Rows, priced: Plan, output: Path, asked: Asked, ledger: Ledger | None, silent: bool, key: Key | None = None
+    source: Rows,
+    priced: Plan,
+    output: Path,
+    asked: Asked,
+    ledger: Ledger | None,
+    silent: bool,
+    key: Key | None = None,
+    begun: bool = False,
 ) -> dict[str, str]:
     from dpmerf import pipeline
     from dpmerf.progress import Bars
 
-    paths = pipeline.run(source, priced, output, asked, ledger=ledger, key=key, bars=Bars(not silent))
+    paths = pipeline.run(source, priced, output, asked, ledger=ledger, key=key, bars=Bars(not silent), begun=begun)
+    if begun:
+        paths = {"discovery": output / "discovery", **paths}
     return {what: str(path) for what, path in paths.items()}

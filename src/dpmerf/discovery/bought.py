@@ -33,7 +33,9 @@ class Noisy:
         for length in (1, 2, 4):
             run = np.convolve(part, np.ones(length), "valid")
             for start in np.flatnonzero(run > sure * self.sigma * math.sqrt(length)).tolist():
-                found |= {p for p in range(start, start + length) if part[p] > near * self.sigma}
+                places = range(start, start + length)
+                if found.isdisjoint(places):
+                    found |= {p for p in places if part[p] > near * self.sigma}
         waiting = list(found)
         while waiting:
             place = waiting.pop()
@@ -88,7 +90,7 @@ def coarse(purchase: Purchase, name: str, seen: Noisy, rows: float) -> Coarse:
 
     up, down = line(looks.POSITIVE, looks.OCTAVES), line(looks.NEGATIVE, looks.OCTAVES)
     after, before = line(looks.AFTER, looks.DAYS), line(looks.BEFORE, looks.DAYS)
-    zero = seen.counts[looks.ZERO] > told.near * seen.sigma
+    zero = seen.counts[looks.ZERO] > told.sure * seen.sigma
     mass = {
         NUMBER: _sum(seen, looks.POSITIVE, up) + _sum(seen, looks.NEGATIVE, down) + seen.counts[looks.ZERO] * zero,
         MOMENT: _sum(seen, looks.AFTER, after) + _sum(seen, looks.BEFORE, before),
@@ -130,7 +132,7 @@ def _powers(
     least, most = (-_power(down[-1]) if down else 0.0), (_power(up[-1]) if up else 0.0)
     if (up and down) or zero or octaves > told.narrow:
         return low, high, octaves, False, (least, most)
-    near = _power(places[0])
+    near, high, low = _power(places[0]), min(high, 2 * most), max(low, 2 * least)
     return (near, high, octaves, True, (2 * near, most)) if up else (low, -near, octaves, True, (least, -2 * near))
 
 
@@ -156,12 +158,13 @@ def range_of(purchase: Purchase, found: Coarse, seen: Noisy, rows: float) -> tup
     Not where a part that seems empty could hold many rows and the powers of two are good bounds by themselves.
     """
     told = purchase.settings
-    parts = seen.occupied(2, looks.PARTS, told.sure, told.near, gap=2)
-    if not parts or not (found.narrow or told.near * seen.sigma <= told.tail * rows):
+    parts = seen.occupied(2, looks.PARTS, told.sure, told.beside, gap=2)
+    doubt = told.near * seen.sigma / (told.tail * rows)
+    if not parts or (doubt > 1 and not found.narrow):
         return found.low, found.high
     width = (found.high - found.low) / looks.PARTS
     first, last = found.low + parts[0] * width, found.low + (parts[-1] + 1) * width
-    around = told.margin * (last - first)
+    around = told.margin * min(1.0, max(doubt, 0.5)) * (last - first)
     low, high = max(found.low, first - around), min(found.high, last + around)
     if first > found.inner[0]:  # the window does not see what the powers of two saw
         low = 2 * found.inner[0] if found.inner[0] <= 0 else found.low
@@ -192,11 +195,11 @@ def facts(
         return Facts("id", notes=("texts, and nothing more was bought about them",))
     low, high = (first.low, first.high) if window is None else range_of(purchase, first, window, rows)
     if first.kind == MOMENT:
-        known, kind = _moments(low, high, digits)
+        known, kind = _moments(low, high, digits, purchase.settings.sure)
     else:
         known, kind = _numbers(purchase, first, low, high, digits, purchase.dtypes.get(name, ""))
     known["nullable"] = first.null
-    notes = ()
+    notes: tuple[str, ...] = ()
     if first.unlike:
         notes = (f"about {first.unlike:.0%} of its cells are not {WORDS[first.kind]}: they count as null",)
     told = [key for key in ("min", "max", "first", "last", "step", "decimals", "log") if key in known]
@@ -207,19 +210,19 @@ def _bought(first: Coarse | None, *keys: str) -> dict[str, Any]:
     return {} if first is None else {"bought": list(keys)}
 
 
-def _grain(digits: Noisy | None, rows: float) -> int:
+def _grain(digits: Noisy | None, sure: float, rows: float) -> int:
     """The finest place of DIGITS that is surely used; 1 where none is."""
     if digits is None:
         return 1
     order = [*range(looks.DIGITS - 1, 5, -1), 2, 3, 4, 5]  # from the finest to the coarsest
-    used = [place for place in order if digits.counts[place] > max(3 * digits.sigma, 0.005 * rows)]
+    used = [place for place in order if digits.counts[place] > max(sure * digits.sigma, 0.005 * rows)]
     return used[0] if used else 1
 
 
 def _numbers(
     purchase: Purchase, first: Coarse, low: float, high: float, digits: Noisy | None, dtype: str
 ) -> tuple[dict[str, Any], str]:
-    place = _grain(digits, purchase.rows)
+    place = _grain(digits, purchase.settings.sure, purchase.rows)
     log = first.octaves >= purchase.settings.logarithmic and low == 0
     more = {"log": True} if log else {}
     if place == looks.DIGITS - 1 or (digits is None and "float" in dtype):
@@ -235,11 +238,11 @@ def _numbers(
     return {**found, **({"step": step} if step > 1 else {}), **_dtype(dtype)}, "integer"
 
 
-def _moments(low: float, high: float, digits: Noisy | None) -> tuple[dict[str, Any], str]:
+def _moments(low: float, high: float, digits: Noisy | None, sure: float) -> tuple[dict[str, Any], str]:
     days = [min(max(math.floor(second / looks.DAY), -719_162), 2_932_896) for second in (low, high)]
     first, last = (dt.date(1970, 1, 1) + dt.timedelta(days=d) for d in days)
     last = max(last, first + dt.timedelta(days=1)) if last < _LAST_DAY else last
-    place = _grain(digits, 1.0)
+    place = _grain(digits, sure, 1.0)
     if place in (1, 5):
         return {"first": first, "last": last}, "date"
     ends = {

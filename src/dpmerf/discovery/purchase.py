@@ -24,7 +24,7 @@ FORMAT = 1
 OPEN, NUMBER, MOMENT, FLAG, TEXT, LEFT_OUT = "open", "number", "moment", "flag", "text", "left out"
 _LOOKED_AT = (OPEN, NUMBER, MOMENT)
 SLACK = 1e-3  # of δ, left for the discrete sampler of the release that follows
-MOST_KEYS = 2.0**40  # that can be counted: of the discrete sampler's part of δ
+MOST_KEYS = 2**36  # values of a column that can be counted, where the number of rows is not public
 
 
 @final
@@ -38,12 +38,13 @@ class Settings:
     threshold_delta: float = 0.25  # of δ: how likely, at most, a value held by one unit shows
     least: float = 0.1  # times σ: a value held by fewer rows is never shown
     sure: float = 4.75  # times σ: a place that is occupied by itself,
-    near: float = 2.0  # and beside one that is
+    near: float = 2.5  # and beside one that is,
+    beside: float = 3.0  # or, in a window, at most two parts from one
     null: float = 1.5  # and by nulls
     more: float = 0.1  # share of the rows in the last power of two from which one more is assumed
     narrow: int = 2  # powers of two, at most, of numbers that lie far from zero: their window draws the bounds in,
     tail: float = 0.0075  # as do all windows whose parts show so small a share of the rows
-    margin: float = 0.25  # of a window's occupied part, added on both sides
+    margin: float = 0.25  # of a window's occupied part, added on both sides; less where noise is small
     logarithmic: int = 7  # powers of two from which a scale is logarithmic
     named: float = 0.02  # share of the rows without a name, below which there is no `other`
     key_share: float = 0.05  # share of the rows with a frequent value, below which a text is an id
@@ -131,11 +132,14 @@ class Purchase:
         mu = mu_of(self.epsilon, self.delta)
         least = self.unit.sensitivity(1.0, 1.0) * 2**BITS / mu
         fixed = len(self.looked_at) * (SCALES + WINDOW + DIGITS)
-        return discrete_delta(epsilon, fixed + (int(MOST_KEYS) if self.may_be_text else 0), least)
+        keys = (self.rows if self.unit.rows_public else MOST_KEYS) * len(self.may_be_text)
+        return discrete_delta(epsilon, fixed + keys, least)
 
     @cached_property
     def mu(self) -> float:
         """All stages together."""
+        if self.discrete_delta > self.delta / 10:
+            raise PlanError(f"epsilon = {self.epsilon:g} is too much for a discovery: a tenth of it shows as much")
         return mu_of(self.epsilon, self.delta - self.threshold_delta - self.discrete_delta)
 
     def threshold_delta_at(self, epsilon: float) -> float:
