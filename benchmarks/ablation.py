@@ -23,6 +23,12 @@ from dpmerf.methods import presets
 
 SET, EPSILON, DELTA = "adult", 1.0, 1e-5
 Patch = tuple[Any, str, Any]  # module, constant or function, what to put there
+
+
+def _anywhere(self: Any, c: int, bins: torch.Tensor, rng: torch.Generator) -> torch.Tensor:
+    return torch.rand(len(bins), len(self._numbers), generator=rng)
+
+
 VARIANTS: dict[str, tuple[Patch, ...]] = {
     "default": (),
     "no second look": ((presets, "USUAL", presets.AMPLE),),
@@ -35,7 +41,7 @@ VARIANTS: dict[str, tuple[Patch, ...]] = {
     "histograms of every column": ((presets, "NO_HISTOGRAM", 0),),
     "no parts inside bins": ((presets, "PARTS", 1),),
     "coarse bins (at most 5)": ((presets, "BINS", (4, 5)),),
-    "flat across bins": ((maxent.MaxEnt, "_tilts", lambda self, c, bins: torch.zeros(len(bins), len(self._numbers))),),
+    "numbers independent inside bins": ((maxent.MaxEnt, "_places", _anywhere),),
     "no ridge": ((ridges, "PRIORS", (1e6,)),),
     "rows not evened out": ((maxent, "PASSES", 0),),
     "no shrinkage of classes": (

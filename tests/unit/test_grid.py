@@ -98,35 +98,26 @@ def test_a_label_that_changes_inside_bins_is_learned() -> None:
     assert label[inside & (seen == 1)].mean() - label[inside & (seen == 0)].mean() > 0.4
 
 
-def test_a_wide_end_with_nothing_but_noise_is_no_support() -> None:
-    widths = np.r_[np.ones(20), 2.0 ** np.arange(30)].astype(np.int64)
+def test_an_end_with_nothing_but_noise_is_no_support() -> None:
     true = np.r_[np.full(20, 500.0), np.zeros(30)]
     noise = [30 * np.random.default_rng(seed).standard_normal(50) for seed in range(100)]
-    found = [support(true + n, widths, 30.0, true.sum()) for n in noise]
-    assert sum(s == slice(0, 20) for s in found) >= 95  # else one cell of noise passed four deviations, or hid
+    found = [support(true + n, 30.0) for n in noise]
+    assert sum(s == slice(0, 20) for s in found) >= 95  # else one cell of noise passed four deviations
 
 
 def test_a_spike_at_the_far_end_keeps_the_range() -> None:
-    widths = np.r_[np.ones(20), 2.0 ** np.arange(30)].astype(np.int64)
     counts = np.r_[np.full(20, 500.0), np.zeros(29), 400.0]
-    assert support(counts, widths, 30.0, counts.sum()) == slice(0, 50)
+    assert support(counts, 30.0) == slice(0, 50)
 
 
-def test_rows_that_are_missing_elsewhere_live_in_the_end_that_shows_none() -> None:
-    widths = np.r_[np.ones(4), 2.0 ** np.arange(46)].astype(np.int64)
-    true = np.r_[np.full(4, 2_500.0), np.full(46, 20.0)]  # 920 rows, thin under a noise of 60 a cell
+def test_thin_rows_show_together() -> None:
+    true = np.r_[np.full(4, 2_500.0), np.full(46, 60.0)]  # each of them no more than its noise
     noise = [60 * np.random.default_rng(seed).standard_normal(50) for seed in range(100)]
-    assert sum(support(true + n, widths, 60.0, true.sum()) == slice(0, 50) for n in noise) >= 80
-    assert sum(support(true + n, widths, 60.0, 10_000.0) == slice(0, 4) for n in noise) >= 80  # were they not missed
-
-
-def test_a_narrow_empty_end_is_kept() -> None:
-    counts = np.r_[np.full(20, 500.0), np.zeros(30)]
-    assert support(counts, np.ones(50, np.int64), 30.0, counts.sum()) == slice(0, 50)
+    assert sum(support(true + n, 60.0).stop > 25 for n in noise) >= 95
 
 
 def test_a_column_of_noise_keeps_its_range() -> None:
-    assert support(np.zeros(50), np.ones(50, np.int64), 30.0, 100.0) == slice(0, 50)
+    assert support(np.zeros(50), 30.0) == slice(0, 50)
 
 
 def test_a_generous_bound_does_not_put_rows_near_it() -> None:

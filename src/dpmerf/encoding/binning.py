@@ -70,11 +70,6 @@ class Fine:
         part = (level.astype(np.int64) - self.edges[cell]) * parts[cell] // self.widths[cell]
         return torch.from_numpy((parts.cumsum() - parts)[cell] + np.clip(part, 0, parts[cell] - 1))
 
-    def lived(self, counts: Tensor, sigma: float, rows: float) -> slice:
-        """The cells in which rows live, by noisy counts of all cells; those after the last, of null, are no place."""
-        present = rows - float(counts[self.size :].sum())
-        return support(counts[: self.size].numpy(), self.widths, sigma, present)
-
     def place(self, cells: Tensor, within: Tensor) -> Tensor:
         """(n,) cells, and how far into them from 0 to 1 -> (n,) numbers in [0, 1]."""
         edges = torch.from_numpy(self.edges)
@@ -87,7 +82,8 @@ def _edges(axis: Axis, step: float, top: int, most: int) -> np.ndarray:
     anchor = round((min(max(0.0, axis.low), axis.high) - axis.low) / step)
     sides = (anchor > 0) + (anchor < top)
     per_side = max(2, most // (2 * sides))
-    ratio = 2.0 ** -max(0.5, 10 / per_side)  # at least three decades
+    octaves = max(10.0, min(math.log2(top), per_side / 2))  # at least three decades; all of them if they are no finer
+    ratio = 2.0 ** (-octaves / per_side)
     reach = np.rint(top * ratio ** np.arange(per_side)).astype(np.int64)
     equal = np.rint(np.linspace(0, top + 1, most // 2 + 1)).astype(np.int64)
     alone = [0, 1, top, top + 1, anchor, anchor + 1]
@@ -208,18 +204,18 @@ class Binning:
         codes: dict[str, Tensor],
         shares: dict[str, Tensor],
         classes: Tensor,
-        tilts: dict[str, Tensor],
+        places: dict[str, Tensor],
         rng: torch.Generator,
     ) -> Batch:
         """Column -> (n,) bins, back to a batch; `shares` (C, cells) weigh the fine cells inside their bins by class.
 
-        `tilts` (n,) say by how much the log-density of a row's number grows from one end of its bin to the other.
+        `places` (n,) say how far into its bin, from 0 to 1, a row's number lies; where they say nothing, anywhere.
         """
         fine = {name: torch.zeros_like(code) for name, code in codes.items()}
         for c in classes.unique().tolist():
             rows = torch.nonzero(classes == c).flatten()
             for name, code in codes.items():
-                place = _tilted(tilts[name][rows] if name in tilts else torch.zeros(len(rows)), rng)
+                place = places[name][rows] if name in places else torch.rand(len(rows), generator=rng)
                 fine[name][rows] = _draw_inside(self.bin_of[name], shares[name][c], code[rows], place, rng)
         return self.grid.decode(fine, rng)
 
@@ -265,7 +261,7 @@ class Binning:
             if name in grid.numeric:
                 nullable = grid.codec.schema.columns[name].nullable
                 fine = grid.numeric[name]
-                lived = fine.lived(counts[name], sigma, rows)
+                lived = support(counts[name][: fine.size].numpy(), sigma)
                 mass[: lived.start] = mass[lived.stop : fine.size] = 0.0
                 cut = cut_numbers(mass, fine.widths, nullable, sigma, rows, bins)
             else:
@@ -297,9 +293,13 @@ def _equal(grid: FineGrid, bins: int) -> dict[str, np.ndarray]:
     return bin_of
 
 
-def _tilted(tilt: Tensor, rng: torch.Generator) -> Tensor:
-    """(n,) places from 0 to 1, with a density that grows by e^tilt from one end to the other."""
-    place, t = torch.rand(len(tilt), generator=rng, dtype=torch.float64), tilt.double().clamp(-MOST_TILT, MOST_TILT)
+def tilted(place: Tensor, tilt: Tensor) -> Tensor:
+    """Even places from 0 to 1 -> places with a density that grows by e^tilt from one end to the other.
+
+    >>> tilted(torch.tensor([0.5, 0.5]), torch.tensor([0.0, 4.0])).round(decimals=2).tolist()
+    [0.5, 0.83]
+    """
+    place, t = place.double(), tilt.double().clamp(-MOST_TILT, MOST_TILT)
     return torch.where(t.abs() > 1e-6, torch.log1p(place * torch.expm1(t)) / t, place)
 
 

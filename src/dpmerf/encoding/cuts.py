@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 CLEAR = 4.0  # times its noise: a count that is no accident
-WIDE = 0.9  # of the range: an end that is worth leaving empty
 DEEP = 0.5  # a valley lies below this part of the lower of its two peaks
 MOST_CATEGORIES = 64  # categories that keep a bin of their own
 
@@ -52,28 +51,24 @@ def cut_numbers(
     return bin_of
 
 
-def support(counts: np.ndarray, widths: np.ndarray, sigma: float, rows: float) -> slice:
-    """The cells without an end of the range that is nearly all of it and in which noise is all there is to see.
+def support(counts: np.ndarray, sigma: float) -> slice:
+    """The cells without the ends of the range in which noise is all there is to see.
 
-    A bound may be generous, and noise would put rows anywhere up to it: a few of them in the last decade of a skewed
-    column outweigh all others in its mean and variance. If rows are clearly missing elsewhere, they live in that end.
+    No bin is cut there: such an end belongs to the last bin with rows to show, and how they fade into it is
+    fitted later.
 
-    >>> support(np.array([900.0, 80.0, 4.0, -3.0, 5.0]), np.array([1, 1, 1, 10, 100]), 5.0, 986.0)
+    >>> support(np.array([900.0, 80.0, 4.0, -3.0, 5.0]), 5.0)
     slice(0, 2, None)
-    >>> support(np.array([900.0, 80.0, 4.0, -3.0, 5.0]), np.array([1, 1, 1, 10, 100]), 5.0, 1_080.0)
-    slice(0, 5, None)
     """
-    last = len(counts) - _empty_end(counts[::-1], widths[::-1], sigma, rows)
-    return slice(_empty_end(counts[:last], widths[:last], sigma, rows), last)
+    last = len(counts) - _empty_end(counts[::-1], sigma)
+    return slice(_empty_end(counts[:last], sigma), last)
 
 
-def _empty_end(counts: np.ndarray, widths: np.ndarray, sigma: float, rows: float) -> int:
-    """How many cells at the beginning hold nothing but noise, if they are a wide part; else 0."""
+def _empty_end(counts: np.ndarray, sigma: float) -> int:
+    """How many cells at the beginning hold nothing but noise, each and all together."""
     together = np.cumsum(counts) / np.sqrt(np.arange(1, len(counts) + 1))
     seen = np.maximum(counts, together) > CLEAR * sigma
-    end = int(np.argmax(seen)) if seen.any() else 0
-    missing = rows - counts[end:].sum() > CLEAR * sigma * np.sqrt(len(counts) - end)
-    return end if widths[:end].sum() > WIDE * widths.sum() and not missing else 0
+    return int(np.argmax(seen)) if seen.any() else 0
 
 
 def cut_parts(bin_of: np.ndarray, mass: np.ndarray, most: int, least: float) -> np.ndarray:

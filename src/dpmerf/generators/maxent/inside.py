@@ -8,10 +8,12 @@ from torch import Tensor
 
 from dpmerf.encoding.binning import Binning, to_simplex
 from dpmerf.generators.maxent.consistent import Targets
+from dpmerf.generators.maxent.tails import TailSettings, tail_weights, toward_tail
 from dpmerf.plan.noisy_tables import Noisy
 from dpmerf.plan.queries.histograms import noisy_histograms
 from dpmerf.release import Release
 
+TAILS = TailSettings()
 RAKED = 5  # rounds that fit classes and totals of a bin's parts to each other
 
 
@@ -24,11 +26,7 @@ def fine_shares(release: Release, binning: Binning, noisy: Noisy, t: Targets) ->
     histograms, sigma = noisy_histograms(release)
     found = {name: torch.ones(len(t.classes), len(cells)).double() for name, cells in binning.bin_of.items()}
     for name, histogram in histograms.items():
-        fine = binning.grid.numeric.get(name)
         found[name] = _column(binning, noisy, t, name, histogram, sigma)
-        if fine is not None:
-            lived = fine.lived(histogram, sigma, release.rows_estimate)
-            _where_rows_live(found[name], binning.bin_of[name], lived, fine.size)
     return found
 
 
@@ -44,6 +42,14 @@ def _column(binning: Binning, noisy: Noisy, t: Targets, name: str, histogram: Te
         parts = part_of[cells] - int(part_of[cells].min())
         total = max(float(by_class[:, b].sum() if by_class is not None else histogram[cells].sum()), 1.0)
         widths, sloped = _widths(binning, name, cells)
+        ends = _outermost(binning, name, b)
+        tail = any(ends)
+        if tail:
+            fading = _tail(histogram[cells], widths, sigma, total, ends)
+            tail = _misfit(histogram[cells], fading, sigma) <= _misfit(
+                histogram[cells], _slope(histogram[cells], widths, sigma, total), sigma
+            )
+            widths = fading if tail else widths
         masses = torch.zeros(int(parts.max()) + 1, dtype=torch.float64).index_add(0, parts, histogram[cells])
         sizes = torch.bincount(parts).double()
         spread = torch.zeros_like(masses).index_add(0, parts, widths)
@@ -53,28 +59,17 @@ def _column(binning: Binning, noisy: Noisy, t: Targets, name: str, histogram: Te
             other = C * noisy.part_sigma**2
             masses = (masses / variance + here.sum(0) / other) / (1 / variance + 1 / other)
             variance = 1 / (1 / variance + 1 / other)
-        share = _shrink(masses, spread, float(variance.mean()) ** 0.5, total, sloped)
+        share = _shrink(masses, spread, float(variance.mean()) ** 0.5, total, sloped, tail)
         inside = torch.zeros(len(cells), dtype=torch.float64)  # of its part
         for k in range(len(share)):
             own = torch.nonzero(parts == k).flatten()
-            inside[own] = _shrink(histogram[cells[own]], widths[own], sigma, max(total * float(share[k]), 1.0), sloped)
+            mass = max(total * float(share[k]), 1.0)
+            inside[own] = _shrink(histogram[cells[own]], widths[own], sigma, mass, sloped, tail)
         of_class = share.expand(C, -1)
         if here is not None and by_class is not None and C > 1 and len(share) > 1:
             of_class = _split(here, by_class[:, b], share, noisy.part_sigma)
         found[:, cells] = of_class[:, parts] * inside
     return found
-
-
-def _where_rows_live(shares: Tensor, bin_of: Tensor, lived: slice, size: int) -> None:
-    """Empty the wide ends of the range that show only noise, in place; a bin there is filled from its near side."""
-    for cells in (torch.arange(lived.start).flip(0), torch.arange(lived.stop, size)):  # from the near side
-        for b in bin_of[cells].unique().tolist():
-            own = cells[bin_of[cells] == b]
-            shares[:, own] = 0
-            members = torch.nonzero(bin_of == b).flatten()
-            if bool((shares[:, members].sum(1) == 0).any()):
-                shares[:, own[0]] = 1
-            shares[:, members] /= shares[:, members].sum(1, keepdim=True)
 
 
 def _split(counts: Tensor, classes: Tensor, share: Tensor, sigma: float) -> Tensor:
@@ -100,21 +95,53 @@ def _widths(binning: Binning, name: str, cells: Tensor) -> tuple[Tensor, bool]:
     return torch.from_numpy(fine.widths.astype(np.float64))[cells], True
 
 
-def _shrink(noisy: Tensor, widths: Tensor, sigma: float, total: float, sloped: bool) -> Tensor:
-    """James–Stein towards a flat density, or towards a slope where one stands out of the noise."""
+def _outermost(binning: Binning, name: str, b: int) -> tuple[bool, bool]:
+    """Whether a bin of several cells is the lowest and whether it is the highest of a column of numbers."""
+    fine, bin_of = binning.grid.numeric.get(name), binning.bin_of[name]
+    if fine is None or int((bin_of == b).sum()) < 3:
+        return False, False
+    return int(bin_of[0]) == b, int(bin_of[fine.size - 1]) == b
+
+
+def _tail(noisy: Tensor, widths: Tensor, sigma: float, total: float, ends: tuple[bool, bool]) -> Tensor:
+    """(k,) what the cells of an outermost bin should hold; a bin that is both goes outward from its largest count."""
+    counts, sizes = noisy.numpy().astype(np.float64), widths.numpy()
+    peak = int(np.argmax(counts / sizes)) if ends[0] and ends[1] else len(counts) if ends[0] else 0
+    low, high = counts[:peak].sum(), counts[peak:].sum()
+    found = np.zeros(len(counts))
+    for side, mass in ((np.arange(peak)[::-1], max(low, 0.0)), (np.arange(peak, len(counts)), max(high, 0.0))):
+        if len(side):
+            mass = total * mass / max(low + high, 1e-9) if ends[0] and ends[1] else total
+            found[side] = mass * tail_weights(counts[side], sizes[side], sigma, mass, TAILS)
+    return torch.from_numpy(np.maximum(found, 1e-12))
+
+
+def _misfit(noisy: Tensor, counts: Tensor, sigma: float) -> float:
+    """How far noisy counts lie from these, in units of the noise; no cell counts for more than an outlier does."""
+    return float(((noisy - counts) / sigma).square().clamp_max(TAILS.outlier**2).sum())
+
+
+def _shrink(noisy: Tensor, widths: Tensor, sigma: float, total: float, sloped: bool, tail: bool = False) -> Tensor:
+    """James–Stein towards a flat density, towards a slope where one stands out of the noise, or towards a tail."""
     if len(noisy) == 1:
         return torch.ones(1, dtype=torch.float64)
-    prior = total * widths / widths.sum()
-    apart, fitted = noisy - prior, 0
-    if sloped and len(noisy) > 3:
-        x = widths.cumsum(0) - widths / 2
-        z = widths * (x - (widths * x).sum() / widths.sum())
-        zz = float(z @ z) + 1e-12
-        slope = float(z @ apart) / zz
-        slope *= max(1 - sigma**2 / (slope**2 * zz + 1e-12), 0.0)
-        prior = (prior + slope * z).clamp_min(0)
-        prior = prior * total / prior.sum()
-        apart, fitted = noisy - prior, 1
+    if tail:
+        return torch.from_numpy(toward_tail(noisy.numpy().astype(np.float64), widths.numpy(), sigma, total, TAILS))
+    fitted = int(sloped and len(noisy) > 3)
+    prior = _slope(noisy, widths, sigma, total) if fitted else total * widths / widths.sum()
+    apart = noisy - prior
     signal = max(float(apart.square().sum()) / max(len(noisy) - fitted, 1) - sigma**2, 0.0)
     share = to_simplex(prior + apart * signal / (signal + sigma**2), total)
     return share / share.sum()
+
+
+def _slope(noisy: Tensor, widths: Tensor, sigma: float, total: float) -> Tensor:
+    """(k,) counts of a density that is flat, or as steep as stands out of the noise."""
+    prior = total * widths / widths.sum()
+    x = widths.cumsum(0) - widths / 2
+    z = widths * (x - (widths * x).sum() / widths.sum())
+    zz = float(z @ z) + 1e-12
+    slope = float(z @ (noisy - prior)) / zz
+    slope *= max(1 - sigma**2 / (slope**2 * zz + 1e-12), 0.0)
+    prior = (prior + slope * z).clamp_min(0)
+    return prior * total / prior.sum()

@@ -16,11 +16,12 @@ from typing import ClassVar, final
 import torch
 from torch import Tensor
 
-from dpmerf.encoding.binning import Binning
+from dpmerf.encoding.binning import Binning, tilted
 from dpmerf.encoding.codec import Batch
 from dpmerf.errors import ArtefactError, TrainError
 from dpmerf.generators.base import Generator, Given, History, State, apportion, overwrite
 from dpmerf.generators.maxent.consistent import Targets, consistent
+from dpmerf.generators.maxent.copula import Copula
 from dpmerf.generators.maxent.gibbs import Chains, Goal, even_out
 from dpmerf.generators.maxent.inside import fine_shares
 from dpmerf.generators.maxent.ridges import Ridges, ridges
@@ -84,18 +85,18 @@ class MaxEnt(Generator):
         shares = self._fitted.shares
         if label in fixed:
             shares = torch.nn.functional.one_hot(torch.tensor(fixed[label]), len(shares)).double()
-        parts, tilts, labels = [], [], []
+        parts, places, labels = [], [], []
         for c, count in enumerate(apportion(shares, n, rng).tolist()):
             if count:
                 parts.append(self._draw_class(c, count, fixed, rng))
-                tilts.append(self._tilts(c, parts[-1]))
+                places.append(self._places(c, parts[-1], rng))
                 labels.append(torch.full((count,), c))
         order = torch.randperm(n, generator=rng)
-        rows, tilt, classes = torch.cat(parts)[order], torch.cat(tilts)[order], torch.cat(labels)[order]
+        rows, place, classes = torch.cat(parts)[order], torch.cat(places)[order], torch.cat(labels)[order]
         codes = {name: rows[:, j] for j, name in enumerate(self._layout.names)}
         if label is not None:
             codes[label] = classes
-        numbers = {self._layout.names[j]: tilt[:, i] for i, (j, _) in enumerate(self._numbers)}
+        numbers = {self._layout.names[j]: place[:, i] for i, (j, _) in enumerate(self._numbers)}
         batch = binning.decode(codes, self._fine, classes, numbers, rng)
         return overwrite(batch, given, self._release.codec) if given else batch
 
@@ -126,16 +127,34 @@ class MaxEnt(Generator):
         found = [(j, name) for j, name in enumerate(self._layout.names) if name in fine]
         return [(j, int(bin_of[name][: fine[name].size].max()) + 1) for j, name in found]
 
+    def _places(self, c: int, bins: Tensor, rng: torch.Generator) -> Tensor:
+        """(n, numeric columns) how far into its bin each number lies, from 0 to 1."""
+        numbers = [j for j, _ in self._numbers]
+        if not numbers or not bool(self._fitted.measured.any()):
+            return torch.rand(len(bins), len(numbers), generator=rng, dtype=torch.float64)
+        if c not in self._copulas:
+            first = self._layout.offsets
+            spans = [slice(first[j], first[j] + k) for j, k in self._numbers]
+            self._copulas[c] = Copula.of(self._fitted.singles[c], self._fitted.moments[c], spans)
+        return tilted(self._copulas[c].places(bins[:, numbers], rng), self._tilts(c, bins))
+
+    @cached_property
+    def _copulas(self) -> dict[int, Copula]:
+        return {}
+
     def _tilts(self, c: int, bins: Tensor) -> Tensor:
-        """(n, numeric columns) by how much a number's log-density grows across its bin, given the row's other columns.
+        """(n, numeric columns) by how much a number's log-density grows across its bin, given the row's categories.
 
         Bins see a density that jumps at their edges. What the others say of the bins on either side gives its slope.
         """
         f, layout = self._fitted, self._layout
         found = torch.zeros(len(bins), len(self._numbers))
-        for start in range(0, len(bins) if bool(f.measured.any()) else 0, DRAWN):
+        categories = torch.ones(layout.positions)
+        for j, k in self._numbers:
+            categories[layout.offsets[j] : layout.offsets[j] + k] = 0
+        for start in range(0, len(bins), DRAWN):
             rows = bins[start : start + DRAWN]
-            pull = f.J[c] @ Chains(layout, rows[None]).onehot[0]  # (P, rows)
+            pull = (f.J[c] * categories) @ Chains(layout, rows[None]).onehot[0]  # (P, rows)
             for i, (j, k) in enumerate(self._numbers):
                 if k < 2:
                     continue

@@ -1,0 +1,69 @@
+"""Tails: means, spreads and high quantiles survive bounds that are 100 times too generous."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from benchmarks.suite_simulated import heavy_tails
+
+from dpmerf.generators.maxent.copula import Copula
+from dpmerf.generators.maxent.tails import TailSettings, tail_weights, toward_tail
+from dpmerf.methods.presets import make_plan
+from dpmerf.private.measure import measure
+from dpmerf.train import train
+
+S = TailSettings()
+WIDTHS = np.rint(2.0 ** (np.arange(30) / 2)).astype(np.int64)
+
+
+@pytest.mark.parametrize("shape", [0.0, 0.3, 0.5])
+def test_a_tail_is_found_below_its_noise(shape: float) -> None:
+    ends = np.concatenate([[0.0], WIDTHS.cumsum()])
+    beyond = np.exp(-ends / 40) if shape == 0 else (1 + shape * ends / 40) ** (-1 / shape)
+    true = 2_000 * -np.diff(beyond)
+    middle = ends[:-1] + WIDTHS / 2
+    means = []
+    for seed in range(20):
+        noisy = true + np.random.default_rng(seed).normal(0, 30, len(true))
+        share = toward_tail(noisy, tail_weights(noisy, WIDTHS, 30.0, true.sum(), S), 30.0, true.sum(), S)
+        assert share[20:].sum() < 0.05  # almost all of the range is beyond the tail
+        means.append((share * middle).sum() / ((true * middle).sum() / true.sum()))
+    assert np.median(means) == pytest.approx(1, abs=0.15) and max(means) < 2
+
+
+def test_a_cell_that_is_no_accident_keeps_its_count() -> None:
+    counts = np.array([500.0, 200, 80, 30, 5, -3, 4, 300])
+    widths = np.array([1, 1, 1, 1, 10, 100, 1000, 1])
+    share = toward_tail(counts, tail_weights(counts, widths, 10.0, counts.sum(), S), 10.0, counts.sum(), S)
+    assert share[-1] == pytest.approx(300 / counts.sum(), rel=0.1) and share[-2] < 0.005
+
+
+def test_heavy_columns_keep_mean_and_quantiles_under_generous_bounds() -> None:
+    schema, rows = heavy_tails(30_000, 3)
+    release = measure(rows, make_plan(schema, 1.0, 1e-5, rows=rows.num_rows))
+    made = train(release, seed=1).sample(rows.num_rows)
+    for name in ("lognormal", "pareto", "zeros"):
+        real, ours = rows[name].to_numpy(), made[name].to_numpy()
+        assert ours.mean() == pytest.approx(real.mean(), rel=0.10), name
+        assert np.quantile(ours, 0.99) == pytest.approx(np.quantile(real, 0.99), rel=0.25), name
+        assert np.quantile(ours, 0.999) == pytest.approx(np.quantile(real, 0.999), rel=0.6), name
+        assert (ours > 2 * real.max()).mean() <= 0.001, name
+
+
+def test_numbers_that_are_heavy_together_stay_together() -> None:
+    rng = torch.Generator().manual_seed(0)
+    z = torch.randn(20_000, 2, generator=rng, dtype=torch.float64) @ torch.tensor([[1.0, 0.8], [0.0, 0.6]]).double()
+    cuts = torch.special.ndtri(torch.linspace(0, 1, 6).double()[1:-1])
+    bins = torch.searchsorted(cuts, z)  # five bins of a fifth each
+    onehot = torch.cat([torch.nn.functional.one_hot(bins[:, j], 5) for j in range(2)], dim=1).double()
+    copula = Copula.of(onehot.mean(0), onehot.T @ onehot / len(bins), [slice(0, 5), slice(5, 10)])
+    last = (bins == 4).all(dim=1)
+    place = copula.places(bins, rng)
+    inside = ((torch.special.ndtr(z) - 0.8) / 0.2)[last]
+    asked = float(torch.corrcoef(inside.T)[0, 1])
+    assert asked > 0.3  # in the last bins of both
+    assert float(torch.corrcoef(place[last].T)[0, 1]) == pytest.approx(asked, abs=0.1)
+    assert float(place.min()) >= 0 and float(place.max()) <= 1
+    null = copula.places(torch.full_like(bins, 5), rng)  # a bin past the last: nothing is known, nothing fails
+    assert bool(torch.isfinite(null).all())
