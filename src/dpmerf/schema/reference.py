@@ -21,9 +21,9 @@ HEAD = """# Schema reference
 
 <!-- Made by `python -m dpmerf.schema.reference > docs/schema.md`: change the models, not this page. -->
 
-A schema is a TOML file of public facts. `dpmerf schema draft FILE` begins one from a header, `dpmerf schema import` makes
-one from other tools' metadata, `dpmerf schema check` lists all that is missing or wrong. Nothing in it may be looked up in
-the data.
+A schema is a TOML file of public facts. `dpmerf schema draft FILE` begins one from a header, `dpmerf schema import`
+makes one from other tools' metadata, `dpmerf schema check` lists all that is missing or wrong. Nothing in it may be
+looked up in the data.
 
 ```toml
 format = 1
