@@ -13,9 +13,11 @@ import pyarrow as pa
 from dpmerf.accounting.unit import Unit
 from dpmerf.audit.canary import random_row, table
 from dpmerf.encoding import pixels
+from dpmerf.encoding.codec import Codec
 from dpmerf.plan import Plan, Stage
-from dpmerf.plan.queries import Histograms, ImageBlock, ImageEmbedding, PairsAgain, Tables
+from dpmerf.plan.queries import Histograms, ImageBlock, ImageEmbedding, PairsAgain, PreferredValues, Tables
 from dpmerf.plan.queries.pairs_again import picked_pairs
+from dpmerf.plan.queries.preferred_values import worth_counting
 from dpmerf.private import measure
 from dpmerf.release import Release
 from dpmerf.schema import Schema
@@ -124,13 +126,17 @@ def _worst(method: str, plan: Plan) -> Case:
 
 
 def tables_plan(epsilon: float, unit: Unit = ROW, columns: str = MIXED) -> Plan:
-    """Histograms, tables of every pair, and a second look at one of them."""
+    """Histograms, preferred values of numbers, tables of every pair, and a second look at one of them."""
     made = schema(columns, "y")
     names = [name for name in made.learned if name != "y"]
     pairs = tuple((a, b) for i, a in enumerate(names) for b in names[i + 1 :])
     tables = Tables(bins=4, parts=2, by_label=True, pairs=pairs, share_single=0.5, share_pair=0.5, share_label_pair=0.0)
+    histograms, codec = Histograms(cells=8, columns=tuple(names)), Codec(made)
+    numbers = tuple(name for name in codec.numeric if worth_counting(codec, name, histograms))
+    preferred = (Stage("preferred values", 0.1, PreferredValues(columns=numbers)),) if numbers else ()
     stages = (
-        Stage("discover", 0.4, Histograms(cells=8, columns=tuple(names))),
+        Stage("discover", 0.3 if numbers else 0.4, histograms),
+        *preferred,
         Stage("tables", 0.4, tables),
         Stage("second look", 0.2, PairsAgain(count=1)),
     )

@@ -10,8 +10,9 @@ import torch
 
 import dpmerf
 from dpmerf.accounting.unit import Unit
-from dpmerf.encoding.binning import Fine, FineGrid
+from dpmerf.encoding.binning import FineGrid
 from dpmerf.encoding.codec import Axis, Codec
+from dpmerf.encoding.fine_cells import Fine
 from dpmerf.encoding.normal_scores import LENGTHS, PARTS, STEP, Scores, lengths, pooled
 from dpmerf.errors import ArtefactError
 from dpmerf.features.moments import Moments

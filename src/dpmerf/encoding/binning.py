@@ -7,88 +7,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Mapping
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
 from dpmerf.encoding.atoms import inside, refined, split_levels, subsets
-from dpmerf.encoding.codec import Axis, Batch, Codec, Variable, null_name
-from dpmerf.encoding.cuts import cut_categories, cut_numbers, cut_parts, support
+from dpmerf.encoding.codec import Batch, Codec, Variable, null_name
+from dpmerf.encoding.cuts import cut_categories, cut_numbers, cut_parts, most_categories, support
+from dpmerf.encoding.fine_cells import Fine, ValueDraw
 from dpmerf.lazy import torch
 from dpmerf.schema import Numeric
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-CONTINUOUS = 2**24  # levels of a column that has no step of its own
 LEAST_PART = 2.0  # times the noise of its count: the least mass of a part
 MOST_TILT = 8.0  # of a bin
-
-
-@final
-class Fine:
-    """The fine cells of one numeric column: cell i holds the levels edges[i] … edges[i + 1] − 1.
-
-    Every level has its own cell if there are at most `most`. Otherwise half of the cells have equal widths, half are
-    geometric around zero (or the lower bound), and the bounds and zero stand alone, so that skewed columns and heavy
-    single values keep their shape whatever the scale.
-
-    >>> Fine(Axis(0.0, 3.0, 1.0), most=8).size
-    4
-    """
-
-    def __init__(self, axis: Axis, most: int, splits: Callable[[float], tuple[int, ...]] = lambda step: ()) -> None:
-        self.axis = axis
-        self.step = axis.step if axis.step is not None else (axis.high - axis.low) / CONTINUOUS
-        top = round((axis.high - axis.low) / self.step)
-        self.edges = np.arange(top + 2) if top + 1 <= most else _edges(axis, self.step, top, most)
-        if cuts := [k for k in splits(self.step) if 0 < k <= top]:  # where rules of the schema cut the column
-            self.edges = np.unique(np.concatenate([self.edges, cuts]))
-
-    @property
-    def size(self) -> int:
-        return len(self.edges) - 1
-
-    @property
-    def widths(self) -> np.ndarray:
-        """How many levels each cell holds."""
-        return np.diff(self.edges)
-
-    def parts(self, most: int) -> np.ndarray:
-        """Into how many parts each cell is divided: at most so many, and no more than it has levels."""
-        return np.minimum(self.widths, most)
-
-    def index(self, units: Tensor, most: int = 1) -> Tensor:
-        """(n,) numbers in [0, 1] -> (n,) cells; with `most`, which of the parts of all cells."""
-        level = np.rint((self.axis.value(units.numpy()) - self.axis.low) / self.step)
-        cell = np.clip(np.searchsorted(self.edges, level, side="right") - 1, 0, self.size - 1)
-        if most == 1:
-            return torch.from_numpy(cell)
-        parts = self.parts(most)
-        part = (level.astype(np.int64) - self.edges[cell]) * parts[cell] // self.widths[cell]
-        return torch.from_numpy((parts.cumsum() - parts)[cell] + np.clip(part, 0, parts[cell] - 1))
-
-    def place(self, cells: Tensor, within: Tensor) -> Tensor:
-        """(n,) cells, and how far into them from 0 to 1 -> (n,) numbers in [0, 1]."""
-        edges = torch.from_numpy(self.edges)
-        low, high = edges[cells], edges[cells + 1]
-        level = low + torch.minimum(((high - low) * within.double()).floor().long(), high - low - 1)
-        return torch.from_numpy(self.axis.unit(self.axis.low + level.numpy() * self.step))
-
-
-def _edges(axis: Axis, step: float, top: int, most: int) -> np.ndarray:
-    anchor = round((min(max(0.0, axis.low), axis.high) - axis.low) / step)
-    sides = (anchor > 0) + (anchor < top)
-    per_side = max(2, most // (2 * sides))
-    octaves = max(10.0, min(math.log2(top), per_side / 2))  # at least three decades; all of them if they are no finer
-    ratio = 2.0 ** (-octaves / per_side)
-    reach = np.rint(top * ratio ** np.arange(per_side)).astype(np.int64)
-    equal = np.rint(np.linspace(0, top + 1, most // 2 + 1)).astype(np.int64)
-    alone = [0, 1, top, top + 1, anchor, anchor + 1]
-    edges = np.concatenate([equal, anchor + reach, anchor + 1 - reach, alone])
-    return np.unique(edges[(edges >= 0) & (edges <= top + 1)])
+NOTHING_PREFERRED: Mapping[str, ValueDraw] = {}
 
 
 @final
@@ -131,8 +68,16 @@ class FineGrid:
             codes[name] = torch.where(batch.codes[null_name(name)] == 1, null, code) if column.nullable else code
         return codes
 
-    def decode(self, codes: dict[str, Tensor], within: dict[str, Tensor] | torch.Generator) -> Batch:
-        """Column -> (n,) fine cells, back to a batch for the codec; with how far into them, or anywhere at random."""
+    def decode(
+        self,
+        codes: dict[str, Tensor],
+        within: dict[str, Tensor] | torch.Generator,
+        preferred: Mapping[str, ValueDraw] = NOTHING_PREFERRED,
+    ) -> Batch:
+        """Column -> (n,) fine cells, back to a batch for the codec; with how far into them, or anywhere at random.
+
+        Columns with `preferred` values draw these from their cells.
+        """
         n = len(next(iter(codes.values())))
         numbers = torch.full((n, len(self.numeric)), 0.5, dtype=torch.float64)
         out = {}
@@ -142,11 +87,13 @@ class FineGrid:
                 continue
             fine = self.numeric[name]
             absent = codes[name] >= fine.size
-            if isinstance(within, torch.Generator):
-                inside = torch.rand(n, generator=within, dtype=torch.float64)
+            cells = codes[name].clamp(max=fine.size - 1)
+            if not isinstance(within, torch.Generator):
+                drawn = fine.place(cells, within[name])
+            elif name in preferred:
+                drawn = torch.from_numpy(fine.axis.unit(preferred[name](cells.numpy(), within)))
             else:
-                inside = within[name]
-            drawn = fine.place(codes[name].clamp(max=fine.size - 1), inside)
+                drawn = fine.place(cells, torch.rand(n, generator=within, dtype=torch.float64))
             numbers[:, self.codec.numeric.index(name)] = torch.where(absent, 0.5, drawn)
             if column.nullable:
                 out[null_name(name)] = absent.long()
@@ -206,6 +153,7 @@ class Binning:
         classes: Tensor,
         places: dict[str, Tensor],
         rng: torch.Generator,
+        preferred: Mapping[str, ValueDraw] = NOTHING_PREFERRED,
     ) -> Batch:
         """Column -> (n,) bins, back to a batch; `shares` (C, cells) weigh the fine cells inside their bins by class.
 
@@ -217,7 +165,7 @@ class Binning:
             for name, code in codes.items():
                 place = places[name][rows] if name in places else torch.rand(len(rows), generator=rng)
                 fine[name][rows] = _draw_inside(self.bin_of[name], shares[name][c], code[rows], place, rng)
-        return self.grid.decode(fine, rng)
+        return self.grid.decode(fine, rng, preferred)
 
     def to_json(self) -> dict[str, Any]:
         found = {"bins": self.bin_numbers, "parts": self.part_numbers}
@@ -253,6 +201,7 @@ class Binning:
         """
         bin_of: dict[str, np.ndarray] = {}
         part_of: dict[str, np.ndarray] = {}
+        most = most_categories([v.size for name, v in grid.variables.items() if name not in grid.numeric])
         for name, variable in grid.variables.items():
             if name in whole or name not in counts:
                 bin_of[name] = part_of[name] = np.arange(variable.size)
@@ -265,7 +214,7 @@ class Binning:
                 mass[: lived.start] = mass[lived.stop : fine.size] = 0.0
                 cut = cut_numbers(mass, fine.widths, nullable, sigma, rows, bins)
             else:
-                cut = cut_categories(mass, sigma)
+                cut = cut_categories(mass, sigma, most)
             bin_of[name] = part_of[name] = cut.astype(np.int64)
             if name in grid.numeric:
                 part_of[name] = cut_parts(cut, mass, parts, LEAST_PART * part_sigma).astype(np.int64)

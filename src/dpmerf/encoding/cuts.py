@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 CLEAR = 4.0  # times its noise: a count that is no accident
+SPIKE = 4.0  # times either neighbour: a cell in which one value is most of it
 DEEP = 0.5  # a valley lies below this part of the lower of its two peaks
-MOST_CATEGORIES = 64  # categories that keep a bin of their own
+OWN, OWN_OF_MANY = 3.0, 1.0  # times its noise: the least count of a category with a bin of its own, of few or many
+MOST_CATEGORIES, ALWAYS = 512, 64  # such categories of all columns together, and of each column at least
 
 
-def cut_categories(mass: np.ndarray, sigma: float) -> np.ndarray:
-    """Categories that stand clear of the noise keep a bin of their own; the rest share one."""
+def most_categories(sizes: Sequence[int]) -> int:
+    """How many categories of a column may keep a bin of their own, by the sizes of all columns of categories.
+
+    >>> most_categories([5, 60, 500]), most_categories([500, 900, 80])
+    (512, 170)
+    """
+    return max(MOST_CATEGORIES // max(sum(size > ALWAYS for size in sizes), 1), ALWAYS)
+
+
+def cut_categories(mass: np.ndarray, sigma: float, most: int) -> np.ndarray:
+    """Categories that stand out of the noise keep a bin of their own, at most so many; the rest share one."""
     own = np.zeros(len(mass), bool)
-    own[np.argsort(-mass)[:MOST_CATEGORIES]] = True
-    own &= mass > max(3 * sigma, 1.0)
+    own[np.argsort(-mass)[:most]] = True
+    own &= mass > max((OWN_OF_MANY if len(mass) > ALWAYS else OWN) * sigma, 1.0)
     if (~own).sum() <= 1 or len(mass) <= 2:
         return np.arange(len(mass))
     if not own.any():
@@ -30,7 +43,8 @@ def cut_numbers(
     size = len(mass) - nullable
     p = mass[:size]
     clear = max(3 * sigma, 1.0)
-    alone = p > clear if size <= 2 * bins else (widths == 1) & (p > max(3 * sigma, rows / (2 * bins)))
+    spike = (widths == 1) | (p > SPIKE * np.maximum(np.r_[p[1:], 0.0], np.r_[0.0, p[:-1]]))
+    alone = p > clear if size <= 2 * bins else spike & (p > max(3 * sigma, rows / (2 * bins)))
     shared = max(bins - int(alone.sum()), min(8, bins), 1)
     target = max(p[~alone].sum() / shared, 4 * sigma)
     cuts = _valleys(p, widths, alone, sigma, bins // 2)

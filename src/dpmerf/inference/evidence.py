@@ -11,8 +11,9 @@ from typing import final
 
 import numpy as np
 
-from dpmerf.encoding.binning import Binning, Fine, FineGrid
+from dpmerf.encoding.binning import Binning, FineGrid
 from dpmerf.encoding.codec import Codec, Variable
+from dpmerf.encoding.fine_cells import Fine
 from dpmerf.features.algebra import BITS
 from dpmerf.plan import Plan
 from dpmerf.plan.queries import Histograms, Tables

@@ -19,9 +19,11 @@ from dpmerf.plan.queries import (
     Histograms,
     MeanEmbedding,
     PairsAgain,
+    PreferredValues,
     SelectedTable,
     Tables,
 )
+from dpmerf.plan.queries.preferred_values import worth_counting
 from dpmerf.schema import Numeric, Schema
 
 MOST_EPSILON = 1e6  # any promise has ended long before
@@ -43,6 +45,8 @@ WIDE_SHARES = (0.45, 0.45, 0.1)  # means, products, lengths
 FEW_ROWS = 28.0  # times the noise of a label × column cell: with fewer rows, one column is chosen by noisy scores,
 TOO_FEW = 30.0  # times noise · log(columns), with more rows than that: else a choice finds nothing
 CHOICE_COLUMNS = 8  # of how many, at least
+PREFERRED = 0.025  # of μ², for values that rows prefer,
+PREFERRED_SHARE, PREFERRED_NOISE = 0.05, 6.0  # if this share of rows is so many times the noise of their count
 BIN_NOISE = 6.0  # an average cell of a pair table holds at least this many times its noise
 
 
@@ -148,7 +152,7 @@ def _default(schema: Schema, rows: int, noise: float, balanced: bool, unit: Unit
         return _chosen(schema, rows, noise)
     shares, bins = _shares(rows, noise, len(features), len(pairs), every, by_label, classes)
     tables = shares.single + shares.pair + shares.label_pair
-    stages = (
+    stages: tuple[Stage, ...] = (
         Stage(
             "discover",
             shares.histograms,
@@ -168,9 +172,26 @@ def _default(schema: Schema, rows: int, noise: float, balanced: bool, unit: Unit
             ),
         ),
     )
-    if shares.again == 0:
+    if shares.again > 0:
+        again = Stage("second look", shares.again, PairsAgain(count=len(pairs) // LOOKED_AT_TWICE))
+        stages = (*stages, again)
+    return _with_preferred_values(stages, codec, rows, noise)
+
+
+def _with_preferred_values(stages: tuple[Stage, ...], codec: Codec, rows: int, noise: float) -> tuple[Stage, ...]:
+    """After the histograms, a small part of the budget for single values and round numbers, if it can show them."""
+    first, *later = stages
+    histograms = first.query
+    assert isinstance(histograms, Histograms)
+    columns = tuple(name for name in histograms.columns if worth_counting(codec, name, histograms))
+    if not columns:
         return stages
-    return (*stages, Stage("second look", shares.again, PairsAgain(count=len(pairs) // LOOKED_AT_TWICE)))
+    query = PreferredValues(columns=columns)
+    tables = sum(len(grain.sizes) for grain in query.grains(codec, histograms).values())
+    if PREFERRED_SHARE * rows < PREFERRED_NOISE * noise * math.sqrt(tables / PREFERRED):
+        return stages
+    less = [Stage(s.name, s.share * (1 - PREFERRED), s.query) for s in (first, *later)]
+    return (less[0], Stage("preferred values", PREFERRED, query), *less[1:])
 
 
 def _worth_a_choice(rows: float, columns: int) -> bool:

@@ -18,12 +18,14 @@ from torch import Tensor
 
 from dpmerf.encoding.binning import Binning, tilted
 from dpmerf.encoding.codec import Batch
+from dpmerf.encoding.fine_cells import ValueDraw
 from dpmerf.errors import ArtefactError, TrainError
 from dpmerf.generators.base import Generator, Given, History, State, apportion, overwrite
 from dpmerf.generators.maxent.consistent import Targets, consistent
 from dpmerf.generators.maxent.copula import Copula
 from dpmerf.generators.maxent.gibbs import Chains, Goal, even_out
 from dpmerf.generators.maxent.inside import fine_shares
+from dpmerf.generators.maxent.preferred import preferred
 from dpmerf.generators.maxent.ridges import Ridges, ridges
 from dpmerf.generators.maxent.zeros import Zeros
 from dpmerf.plan.noisy_tables import Layout, noisy_tables
@@ -97,7 +99,7 @@ class MaxEnt(Generator):
         if label is not None:
             codes[label] = classes
         numbers = {self._layout.names[j]: place[:, i] for i, (j, _) in enumerate(self._numbers)}
-        batch = binning.decode(codes, self._fine, classes, numbers, rng)
+        batch = binning.decode(codes, self._fine, classes, numbers, rng, self._preferred)
         return overwrite(batch, given, self._release.codec) if given else batch
 
     def _draw_class(self, c: int, n: int, fixed: dict[str, int], rng: torch.Generator) -> Tensor:
@@ -137,6 +139,10 @@ class MaxEnt(Generator):
             spans = [slice(first[j], first[j] + k) for j, k in self._numbers]
             self._copulas[c] = Copula.of(self._fitted.singles[c], self._fitted.moments[c], spans)
         return tilted(self._copulas[c].places(bins[:, numbers], rng), self._tilts(c, bins))
+
+    @cached_property
+    def _preferred(self) -> dict[str, ValueDraw]:
+        return preferred(self._release)
 
     @cached_property
     def _copulas(self) -> dict[int, Copula]:

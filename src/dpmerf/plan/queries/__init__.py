@@ -10,12 +10,21 @@ from dpmerf.plan.queries.histograms import Histograms
 from dpmerf.plan.queries.image_embedding import ImageBlock, ImageEmbedding
 from dpmerf.plan.queries.mean_embedding import MeanEmbedding
 from dpmerf.plan.queries.pairs_again import PairsAgain
+from dpmerf.plan.queries.preferred_values import PreferredValues
 from dpmerf.plan.queries.query import Derived, Query, find
 from dpmerf.plan.queries.selected_table import SelectedTable
 from dpmerf.plan.queries.tables import Tables
 
 AnyQuery = Annotated[
-    Histograms | Tables | PairsAgain | ColumnSelection | SelectedTable | Directions | MeanEmbedding | ImageEmbedding,
+    Histograms
+    | PreferredValues
+    | Tables
+    | PairsAgain
+    | ColumnSelection
+    | SelectedTable
+    | Directions
+    | MeanEmbedding
+    | ImageEmbedding,
     Field(discriminator="kind"),
 ]
 
@@ -29,6 +38,7 @@ __all__ = [
     "ImageEmbedding",
     "MeanEmbedding",
     "PairsAgain",
+    "PreferredValues",
     "Query",
     "SelectedTable",
     "Tables",
