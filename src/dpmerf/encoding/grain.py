@@ -16,7 +16,7 @@ from dpmerf.encoding.fine_cells import Fine
 from dpmerf.schema import AnyColumn, Date, Integer, Number, Timestamp
 
 PRIMES = (509, 521)
-SLOTS = 96  # of a day
+SLOTS = 24  # of a day
 DAY = 86_400
 
 
