@@ -42,15 +42,16 @@ def releases(people: Population, epsilon: float, seeds: range) -> dict[str, Any]
             slack = 1e-9 * max(1.0, abs(truth))
             to["n"] += 1
             to["hits"] += bool(line.low - slack <= truth <= line.high + slack)
-    foretold = sharpness(plan)
-    seen = _half_widths(known)
-    return {
-        "releases": len(seeds),
-        "families": found,
-        "seconds_all_tables": seconds,
-        "foretold": foretold.to_json(),
-        "seen": seen,
-    }
+    return {"releases": len(seeds), "families": found, "seconds_all_tables": seconds}
+
+
+def foretold(people: Population, epsilon: float, seeds: range) -> dict[str, Any]:
+    """Half-widths that the plan foretells, beside those that answers about fresh releases have (means over them)."""
+    plan = make_plan(people.schema, epsilon, 1e-5, rows=ROWS)
+    seen = [_half_widths(evidence(measure(people.table.take(people.draw(ROWS, seed)), plan))) for seed in seeds]
+    means = {name: float(np.mean([s["means"][name] for s in seen])) for name in seen[0]["means"]}
+    share = float(np.mean([s["share"] for s in seen]))
+    return {"releases": len(seeds), "foretold": sharpness(plan).to_json(), "seen": {"share": share, "means": means}}
 
 
 def every_table(known: Evidence) -> None:
@@ -78,7 +79,7 @@ def _half_widths(known: Evidence) -> dict[str, Any]:
 
 def _asked(known: Evidence, people: Population, drawn: np.ndarray, seed: int) -> Iterator[tuple[str, str, Line, float]]:
     rng = np.random.default_rng(seed)
-    names = list(people.schema.learned)
+    names = list(known.codec.schema.learned)
     categories = [n for n in names if n not in known.codec.axes]
     for about, truth in (("table", 0), ("population", 1)):
         other = bool(truth)
@@ -86,7 +87,7 @@ def _asked(known: Evidence, people: Population, drawn: np.ndarray, seed: int) ->
             lines = answer(known, "count", by=name, population=other).lines
             for line, shares in zip(lines, _shares(known, people, drawn, (name,)), strict=True):
                 yield "one-way share", about, _scaled(line, ROWS), shares[truth]
-        pairs = [(a, b) for i, a in enumerate(names) for b in names[i + 1 :] if solve(known, (a, b)) is not None]
+        pairs = [(a, b) for i, a in enumerate(names) for b in names[i + 1 :] if _held(known, a, b)]
         for k in rng.permutation(len(pairs))[:PAIRS] if truth == 0 else []:
             for also in (0, 1):
                 lines = answer(known, "crosstab", by=pairs[k], population=bool(also)).lines
@@ -107,7 +108,7 @@ def _differences(
 ) -> Iterator[tuple[str, str, Line, float]]:
     """Means of a number in the two largest groups of a category."""
     cells = people.cells(known)
-    categories = [n for n in people.schema.learned if n not in known.codec.axes]
+    categories = [n for n in known.codec.schema.learned if n not in known.codec.axes]
     wanted = [(number, by) for by in categories[::-1] for number in people.numbers if _held(known, by, number)]
     for number, by in wanted[:: -(-len(wanted) // GROUPS)]:
         found = answer(known, "mean", number, by=by, population=bool(truth))

@@ -50,7 +50,7 @@ class Population:
         batch = codec.encode(self.table)
         found = {}
         for i, name in enumerate(codec.numeric):
-            if name in self.schema.learned:
+            if name in codec.schema.learned:
                 values = codec.axes[name].value(batch.numbers[:, i].numpy())
                 null = batch.codes.get(null_name(name))
                 found[name] = values if null is None else np.where(null.numpy() == 1, np.nan, values)

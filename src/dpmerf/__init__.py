@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from dpmerf.api import release
     from dpmerf.errors import DpmerfError
     from dpmerf.inference.ask import answer
+    from dpmerf.inference.combine import analyse, combine
     from dpmerf.methods.presets import make_plan
     from dpmerf.model import Model
     from dpmerf.one_call import synthesize, synthesize_images
@@ -37,7 +38,9 @@ _HOMES = {
     "Schema": "dpmerf.schema",
     "Synthesizer": "dpmerf.synthesizer",
     "Unit": "dpmerf.accounting.unit",
+    "analyse": "dpmerf.inference.combine",
     "answer": "dpmerf.inference.ask",
+    "combine": "dpmerf.inference.combine",
     "make_plan": "dpmerf.methods.presets",
     "release": "dpmerf.api",
     "synthesize": "dpmerf.one_call",
@@ -56,7 +59,9 @@ __all__ = [
     "Synthesizer",
     "Unit",
     "__version__",
+    "analyse",
     "answer",
+    "combine",
     "make_plan",
     "release",
     "synthesize",

@@ -165,11 +165,19 @@ def train(
 
 def sample(
     model: Annotated[Path, typer.Argument(help="Model folder.")],
-    n: Annotated[int, typer.Option("-n", help="Number of rows.")],
     output: Annotated[
         Path,
         typer.Option("-o", "--output", help="File: .csv or .parquet; .npz for pictures; '-': CSV to standard output."),
     ],
+    n: Annotated[
+        int | None, typer.Option("-n", help="Number of rows; of copies, as many as the data had if left out.")
+    ] = None,
+    copies: Annotated[
+        int | None,
+        typer.Option(
+            help="So many tables, as Parquet files in the folder --output, whose spread tells what is unsure."
+        ),
+    ] = None,
     given: Annotated[
         list[str] | None,
         typer.Option(help="Hold a column fixed: COLUMN=VALUE, or COLUMN=null for a missing one. May be repeated."),
@@ -191,8 +199,18 @@ def sample(
     if str(output) == "-" and as_json:
         raise PlanError("standard output can hold the rows or a JSON document: leave out --json, or name a file")
     check_free(output, force)
+    if copies is None and n is None:
+        raise PlanError("say how many rows with -n")
     source = Model.load(model)
     schema, guarantee = source.release.plan.schema, source.release.guarantee()
+    if copies is not None:
+        if given:
+            raise PlanError("copies are whole tables: leave out --given, and select rows in the analysis")
+        made = _write_copies(source, copies, n, seed, output)
+        words = f"{made} copies written to {output}. Pool what they say with dpmerf.analyse (docs/inference.md)"
+        say(quiet, as_json, {"copies": str(output), "tables": made}, words)
+        return
+    assert n is not None
     parts = source.stream(n, _pairs(given or [], schema), seed)
     bars = Bars(not quiet and not as_json)
     if str(output) == "-":
@@ -203,6 +221,17 @@ def sample(
     else:
         count = tables.write(parts, output, guarantee, n, bars, formulas)
     say(quiet, as_json, {"synthetic": str(output), "rows": count}, f"{count:,} synthetic rows written to {output}")
+
+
+def _write_copies(source: Model, copies: int, n: int | None, seed: int | None, folder: Path) -> int:
+    """copy-01.parquet, copy-02.parquet, … in a folder that must be new or empty."""
+    from dpmerf.output import table_files as tables
+
+    check_writable(folder)
+    guarantee, made = source.release.guarantee(), 0
+    for made, table in enumerate(source.copies(copies, n, seed), 1):
+        tables.write(iter([table]), folder / f"copy-{made:0{len(str(copies))}}.parquet", guarantee, table.num_rows)
+    return made
 
 
 def verify(

@@ -103,6 +103,12 @@ def apportion(shares: Tensor, n: int, rng: torch.Generator) -> Tensor:
     return counts
 
 
+def by_chance(shares: Tensor, n: int, rng: torch.Generator) -> Tensor:
+    """How many of n independent rows fall in each class."""
+    drawn = torch.multinomial(shares, n, replacement=True, generator=rng)
+    return torch.bincount(drawn, minlength=len(shares))
+
+
 def overwrite(batch: Batch, given: Given, codec: Codec) -> Batch:
     """A given number is that number, not just its bin."""
     numbers = batch.numbers.clone()

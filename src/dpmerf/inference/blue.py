@@ -111,6 +111,9 @@ def _margin(evidence: Evidence, table: Counted, columns: tuple[str, ...], levels
     kept = []
     for place, (column, axis) in enumerate(zip(inside, axes, strict=True)):
         own, wanted = table.levels[axis], levels[columns.index(column)]
+        if own == wanted:
+            kept.append(own)
+            continue
         into = coarser(evidence, column, own, wanted)
         if into is not None:
             values, variance = (_grouped(v, place, into, evidence.size(column, wanted)) for v in (values, variance))

@@ -7,7 +7,7 @@ than any single table holds; the pair tables are then moved onto those margins.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import final
 
 import torch
@@ -75,17 +75,42 @@ def weighed(t: Noisy) -> Weighed:
     return Weighed(by_class, precision, totals, total_precision + summed)
 
 
-def consistent(t: Noisy) -> Targets:
-    """Precision-weighted one-way counts, then pair tables with those margins."""
+@final
+@dataclass(frozen=True)
+class Error:
+    """One way in which all tables may be wrong at once: by their noise, and because rows are a sample."""
+
+    noise: Noisy  # tables of noise alone
+    sampled: Tensor  # (C, P, P) counts beyond those expected of as many rows
+
+
+def consistent(t: Noisy, error: Error | None = None) -> Targets:
+    """Precision-weighted one-way counts, then pair tables with those margins.
+
+    With an error, a draw of what the counts may be: it is added to every table before these are weighed, and kept in a
+    class's differences as far as they leave open (a posterior variance is κσ² where κ of a difference is kept).
+    """
     layout, C = t.layout, t.singles.shape[0]
-    w = weighed(t)
+    w, own = weighed(t), None
+    pairs, label_pairs, v_pair, v_label = combined(t, C)
     classes = class_counts(t, w.by_class, w.precision)
+    if error is not None:
+        wrong = weighed(error.noise)
+        singles = error.sampled.diagonal(dim1=1, dim2=2)
+        own = wrong.by_class + singles
+        classes = _drawn_classes(t, w, error, singles)
+        wrong_pairs, wrong_labels, _, _ = combined(error.noise, C)
+        pairs = pairs + wrong_pairs + error.sampled.sum(0)
+        if label_pairs is not None and wrong_labels is not None:
+            label_pairs = label_pairs + wrong_labels + error.sampled
+        w = Weighed(w.by_class, w.precision, w.totals + wrong.totals + singles.sum(0), w.total_precision)
     spans = [layout.span(j) for j in range(len(layout.sizes))]
     spread = 1 / w.total_precision
     totals = torch.cat([positive_parts(w.totals[s], spread[s], t.rows) for s in spans])
-    by_class = _divided(w.by_class, 1 / w.precision, totals, classes, layout, t.selected) if C > 1 else totals[None]
+    by_class = (
+        _divided(w.by_class, 1 / w.precision, totals, classes, layout, t.selected, own) if C > 1 else totals[None]
+    )
 
-    pairs, label_pairs, v_pair, v_label = combined(t, C)
     cells = t.measured[layout.column_of][:, layout.column_of]
     pairs = onto_margins(pairs, by_class.sum(0), layout) * cells
     if label_pairs is not None:
@@ -93,8 +118,24 @@ def consistent(t: Noisy) -> Targets:
     return Targets(layout, classes, by_class, pairs, label_pairs, v_pair, v_label, cells)
 
 
+def _drawn_classes(t: Noisy, w: Weighed, error: Error, singles: Tensor) -> Tensor:
+    """(C,) rows of each class, with an error."""
+    if not t.by_label or t.balanced:
+        return class_counts(t, w.by_class, w.precision)
+    wrong = replace(t, class_counts=t.class_counts + error.noise.class_counts)
+    found = class_counts(wrong, w.by_class + weighed(error.noise).by_class, w.precision)
+    found = (found + singles[:, t.layout.span(0)].sum(1)).clamp_min(1.0)
+    return found * (t.rows / found.sum())
+
+
 def _divided(
-    by_class: Tensor, variance: Tensor, totals: Tensor, classes: Tensor, layout: Layout, closer: int | None
+    by_class: Tensor,
+    variance: Tensor,
+    totals: Tensor,
+    classes: Tensor,
+    layout: Layout,
+    closer: int | None,
+    error: Tensor | None,
 ) -> Tensor:
     """(C, P) each bin's total divided among the classes.
 
@@ -104,6 +145,8 @@ def _divided(
     prior, apart, kept = shrunk(by_class, variance, totals, classes, layout, closer)
     variance, kept = variance * (1 - 1 / C), kept[:, seg]
     counts, variance = prior + kept * apart, kept * variance
+    if error is not None:
+        counts = counts + kept.sqrt() * (error - error.mean(0))
     of_column, of_bin = variance / (variance @ S)[:, seg], variance / variance.sum(0)
     for _ in range(ROUNDS):
         counts = counts + (totals - positive(counts, variance).sum(0)) * of_bin

@@ -20,7 +20,7 @@ from dpmerf.encoding.binning import Binning, tilted
 from dpmerf.encoding.codec import Batch
 from dpmerf.encoding.fine_cells import ValueDraw
 from dpmerf.errors import ArtefactError, TrainError
-from dpmerf.generators.base import Generator, Given, History, State, apportion, overwrite
+from dpmerf.generators.base import Generator, Given, History, State, apportion, by_chance, overwrite
 from dpmerf.generators.maxent.consistent import Targets, consistent
 from dpmerf.generators.maxent.copula import Copula
 from dpmerf.generators.maxent.gibbs import Chains, Goal, even_out
@@ -69,26 +69,28 @@ class MaxEnt(Generator):
 
     kind: ClassVar[str] = "maxent"
 
-    def __init__(self, release: Release, fitted: Fitted, fine: dict[str, Tensor]) -> None:
-        self._release, self._fitted, self._fine = release, fitted, fine
+    def __init__(self, release: Release, fitted: Fitted, fine: dict[str, Tensor], evened: bool = True) -> None:
+        self._release, self.fitted, self._fine = release, fitted, fine
+        self._evened = evened  # rows drawn together have less sampling noise than independent ones
         self._layout = _layout(release)
-        self._zeros = _zeros(release, self._layout, len(fitted.shares))
+        self._zeros = zeros_of(release, self._layout, len(fitted.shares))
 
     @property
     def conditions(self) -> frozenset[str]:
         return frozenset(self._release.codec.schema.learned)
 
     def draw(self, n: int, given: Given | None, rng: torch.Generator) -> Batch:
-        binning, label = _binning(self._release), _label(self._release)
+        binning, label = binning_of(self._release), _label(self._release)
         fixed = {}
         if given:
             bins = binning.encode(given.row)
             fixed = {name: int(bins[name]) for name in given.names}
-        shares = self._fitted.shares
+        shares = self.fitted.shares
         if label in fixed:
             shares = torch.nn.functional.one_hot(torch.tensor(fixed[label]), len(shares)).double()
         parts, places, labels = [], [], []
-        for c, count in enumerate(apportion(shares, n, rng).tolist()):
+        counts = apportion(shares, n, rng) if self._evened else by_chance(shares, n, rng)
+        for c, count in enumerate(counts.tolist()):
             if count:
                 parts.append(self._draw_class(c, count, fixed, rng))
                 places.append(self._places(c, parts[-1], rng))
@@ -104,7 +106,7 @@ class MaxEnt(Generator):
 
     def _draw_class(self, c: int, n: int, fixed: dict[str, int], rng: torch.Generator) -> Tensor:
         """(n, q) bins of one class."""
-        f, layout, bar = self._fitted, self._layout, self._zeros.bars([c])
+        f, layout, bar = self.fitted, self._layout, self._zeros.bars([c])
         h, J = self._zeros.on(f.h[c : c + 1], f.J[c : c + 1], c)
         start = torch.randperm(f.states.shape[1], generator=rng).repeat(-(-n // f.states.shape[1]))[:n]
         held = {layout.names.index(name): b for name, b in fixed.items() if name in layout.names}
@@ -117,7 +119,7 @@ class MaxEnt(Generator):
                 chains.sweep(h, J, rng, held=frozenset(held), bar=bar)
             parts.append(chains.bins[0])
         bins = torch.cat(parts)
-        if held or not bool(f.measured.any()):
+        if held or not self._evened or not bool(f.measured.any()):
             return bins
         goal = Goal(f.singles[c], f.moments[c], f.measured)
         return even_out(layout, bins, h[0], J[0], goal, PASSES, rng, bar)
@@ -125,19 +127,19 @@ class MaxEnt(Generator):
     @cached_property
     def _numbers(self) -> list[tuple[int, int]]:
         """Numeric columns, and how many of their bins hold numbers: null comes after these."""
-        fine, bin_of = _binning(self._release).grid.numeric, _binning(self._release).bin_of
+        fine, bin_of = binning_of(self._release).grid.numeric, binning_of(self._release).bin_of
         found = [(j, name) for j, name in enumerate(self._layout.names) if name in fine]
         return [(j, int(bin_of[name][: fine[name].size].max()) + 1) for j, name in found]
 
     def _places(self, c: int, bins: Tensor, rng: torch.Generator) -> Tensor:
         """(n, numeric columns) how far into its bin each number lies, from 0 to 1."""
         numbers = [j for j, _ in self._numbers]
-        if not numbers or not bool(self._fitted.measured.any()):
+        if not numbers or not bool(self.fitted.measured.any()):
             return torch.rand(len(bins), len(numbers), generator=rng, dtype=torch.float64)
         if c not in self._copulas:
             first = self._layout.offsets
             spans = [slice(first[j], first[j] + k) for j, k in self._numbers]
-            self._copulas[c] = Copula.of(self._fitted.singles[c], self._fitted.moments[c], spans)
+            self._copulas[c] = Copula.of(self.fitted.singles[c], self.fitted.moments[c], spans)
         return tilted(self._copulas[c].places(bins[:, numbers], rng), self._tilts(c, bins))
 
     @cached_property
@@ -153,7 +155,7 @@ class MaxEnt(Generator):
 
         Bins see a density that jumps at their edges. What the others say of the bins on either side gives its slope.
         """
-        f, layout = self._fitted, self._layout
+        f, layout = self.fitted, self._layout
         found = torch.zeros(len(bins), len(self._numbers))
         categories = torch.ones(layout.positions)
         for j, k in self._numbers:
@@ -175,9 +177,9 @@ class MaxEnt(Generator):
         return found
 
     def state(self) -> State:
-        f = self._fitted
+        f = self.fitted
         tensors = {name: getattr(f, name) for name in PARAMETERS} | {"states": f.states.to(torch.int16)}
-        return State({}, tensors | {f"fine.{name}": share for name, share in self._fine.items()})
+        return State({"evened": self._evened}, tensors | {f"fine.{name}": share for name, share in self._fine.items()})
 
     @classmethod
     def from_state(cls, release: Release, state: State) -> MaxEnt:
@@ -189,10 +191,11 @@ class MaxEnt(Generator):
         states = t["states"].long()
         if bool((states < 0).any()) or bool((states >= torch.tensor(layout.sizes)).any()):
             raise ArtefactError("the model's states do not fit its release: it is damaged")
-        fine = {name: t[f"fine.{name}"] for name in _binning(release).bin_of}
-        if any(share.shape != (C, len(_binning(release).bin_of[name])) for name, share in fine.items()):
+        fine = {name: t[f"fine.{name}"] for name in binning_of(release).bin_of}
+        if any(share.shape != (C, len(binning_of(release).bin_of[name])) for name, share in fine.items()):
             raise ArtefactError("the model's shares do not fit its release: it is damaged")
-        return cls(release, Fitted(states=states, **{name: t[name] for name in PARAMETERS}), fine)
+        fitted = Fitted(states=states, **{name: t[name] for name in PARAMETERS})
+        return cls(release, fitted, fine, bool(state.settings.get("evened", True)))
 
     @staticmethod
     def fit(release: Release, seed: int, *, steps: int = STEPS, bars: Bars = SILENT) -> tuple[MaxEnt, History]:
@@ -203,13 +206,13 @@ class MaxEnt(Generator):
         noisy = noisy_tables(release)
         t = consistent(noisy)
         C = len(t.classes)
-        zeros = _zeros(release, t.layout, C)
+        zeros = zeros_of(release, t.layout, C)
         t = zeros.targets(t)
         h = (t.singles / t.classes[:, None]).clamp_min(1e-7).log()
         walkers = Chains.independent(t.layout, h, _chains(C, t.layout.positions), rng)
         weight = min(1.0, FEW_BINS / release.plan.query(Tables).bins)
         fitted, history = _descend(t, zeros, weight, h, walkers, steps, rng, bars)
-        return MaxEnt(release, fitted, fine_shares(release, _binning(release), noisy, t)), history
+        return MaxEnt(release, fitted, fine_shares(release, binning_of(release), noisy, t)), history
 
 
 def _descend(
@@ -231,7 +234,7 @@ def _descend(
         with bars.task("training", total=steps + TRIAL * len(RATES), counted="steps") as advance:
             rate = _rate(t, zeros, ridge, h, walkers, rng, advance)
             rates = [rate * SLOWING ** (-step / steps) for step in range(1, steps + 1)]
-            for step, at in enumerate(_ascent(t, zeros, ridge, h, walkers, rates, rng), 1):
+            for step, at in enumerate(ascent(t, zeros, ridge, h, walkers, rates, rng), 1):
                 if step > steps * (1 - AVERAGED):
                     averaged += 1
                     mean_h = mean_h + (at.h - mean_h) / averaged
@@ -256,7 +259,7 @@ def _descend(
 
 @final
 @dataclass(frozen=True)
-class _At:
+class At:
     """Where the ascent stands after a step, and the counts that led there."""
 
     h: Tensor  # (C, P)
@@ -268,12 +271,23 @@ class _At:
         return float((gap.square() / t.pair_variance * t.measured).sum() / t.measured.sum())
 
 
-def _ascent(
-    t: Targets, zeros: Zeros, ridge: Ridges, h: Tensor, walkers: Chains, rates: list[float], rng: torch.Generator
-) -> Iterator[_At]:
-    """Steps of penalised likelihood from independent columns; the chains follow the parameters."""
+def ascent(
+    t: Targets,
+    zeros: Zeros,
+    ridge: Ridges,
+    h: Tensor,
+    walkers: Chains,
+    rates: list[float],
+    rng: torch.Generator,
+    start: tuple[Tensor, Tensor] | None = None,
+) -> Iterator[At]:
+    """Steps of penalised likelihood from independent columns, or from interactions (shared, by class).
+
+    The chains follow the parameters.
+    """
     C, P = t.singles.shape
-    shared, own, J = torch.zeros(P, P), torch.zeros(C, P, P), torch.zeros(C, P, P)
+    shared, own = start if start is not None else (torch.zeros(P, P), torch.zeros(C, P, P))
+    J = shared + own
     for rate in rates:
         walkers.sweep(*zeros.on(h, J), rng, bar=zeros.bars())
         seen = walkers.counts() * (t.classes[:, None, None] / walkers.bins.shape[1])
@@ -284,7 +298,7 @@ def _ascent(
         if t.label_pairs is not None and ridge.own is not None and ridge.own_scale is not None:
             own = own + rate * t.measured * _step(t.label_pairs - seen, own, ridge.own, ridge.own_scale, seen)
             J = shared + own
-        yield _At(h, J, seen)
+        yield At(h, J, seen)
 
 
 def _rate(
@@ -305,7 +319,7 @@ def _rate(
     losses = []
     for rate in RATES:
         chains = Chains(t.layout, walkers.bins[:, :few])
-        *_, last = _ascent(t, zeros, ridge, h, chains, [rate] * TRIAL, rng)
+        *_, last = ascent(t, zeros, ridge, h, chains, [rate] * TRIAL, rng)
         losses.append(last.loss(t))
         advance(TRIAL)
     return next(rate for rate, loss in zip(RATES, losses, strict=True) if loss <= WORSE * min(losses))
@@ -325,18 +339,18 @@ def _layout(release: Release) -> Layout:
     if not release.plan.has(Tables):
         raise TrainError("this generator needs a release of tables (the default preset)")
     names = release.plan.query(Tables).columns(release.codec)
-    return Layout(names, tuple(_binning(release).variables[n].size for n in names))
+    return Layout(names, tuple(binning_of(release).variables[n].size for n in names))
 
 
-def _zeros(release: Release, layout: Layout, classes: int) -> Zeros:
-    return Zeros.of(release, _binning(release), layout, _label(release), classes)
+def zeros_of(release: Release, layout: Layout, classes: int) -> Zeros:
+    return Zeros.of(release, binning_of(release), layout, _label(release), classes)
 
 
 def _label(release: Release) -> str | None:
     return release.plan.query(Tables).label(release.codec)
 
 
-def _binning(release: Release) -> Binning:
+def binning_of(release: Release) -> Binning:
     if release.binning is None:
         raise TrainError("the release has no bins: it was not made for this generator")
     return release.binning
