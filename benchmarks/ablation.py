@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, final
 from unittest import mock
 
 import numpy as np
@@ -19,9 +20,11 @@ from benchmarks.protocols import split
 from benchmarks.registry import Experiment, Run
 from benchmarks.store import Store
 from dpmerf.generators.maxent import consistent, inside, maxent, ridges
-from dpmerf.methods import presets
+from dpmerf.methods.settings import MethodSettings, Shares
 
 SET, EPSILON, DELTA = "adult", 1.0, 1e-5
+DEFAULT = MethodSettings()
+USUAL, AMPLE = DEFAULT.tables.usual, DEFAULT.tables.ample
 Patch = tuple[Any, str, Any]  # module, constant or function, what to put there
 
 
@@ -29,28 +32,42 @@ def _anywhere(self: Any, c: int, bins: torch.Tensor, rng: torch.Generator) -> to
     return torch.rand(len(bins), len(self._numbers), generator=rng)
 
 
-VARIANTS: dict[str, tuple[Patch, ...]] = {
-    "default": (),
-    "no second look": ((presets, "USUAL", presets.AMPLE),),
-    "no label × pair tables": ((presets, "USUAL", presets.USUAL._replace(pair=0.24, label_pair=0.0)),),
-    "no pair tables but by label": ((presets, "USUAL", presets.AMPLE._replace(pair=0.0, label_pair=0.44)),),
-    "a fifth to label × column": ((presets, "USUAL", presets.USUAL._replace(single=0.20, pair=0.26, label_pair=0.16)),),
-    "no pairs at all": ((presets, "_pairs", lambda *_: []),),
-    "histograms: a tenth": ((presets, "USUAL", presets.Shares(0.10, 0.40, 0.16, 0.10, 0.24)),),
-    "histograms: a third": ((presets, "USUAL", presets.Shares(0.33, 0.30, 0.12, 0.07, 0.18)),),
-    "histograms of every column": ((presets, "NO_HISTOGRAM", 0),),
-    "no parts inside bins": ((presets, "PARTS", 1),),
-    "coarse bins (at most 5)": ((presets, "BINS", (4, 5)),),
-    "numbers independent inside bins": ((maxent.MaxEnt, "_places", _anywhere),),
-    "no ridge": ((ridges, "PRIORS", (1e6,)),),
-    "rows not evened out": ((maxent, "PASSES", 0),),
-    "no shrinkage of classes": (
-        (consistent, "kept_share", lambda apart, v, layout: torch.ones(len(apart), len(layout.sizes))),
+@final
+@dataclass(frozen=True)
+class Variant:
+    """The default with something off: other settings, or a part of the tables model replaced."""
+
+    settings: MethodSettings = DEFAULT
+    training: Any = None  # settings of the generator
+    patches: tuple[Patch, ...] = ()
+
+
+def _tables(**changed: Any) -> Variant:
+    return Variant(replace(DEFAULT, tables=replace(DEFAULT.tables, **changed)))
+
+
+VARIANTS: dict[str, Variant] = {
+    "default": Variant(),
+    "no second look": _tables(usual=AMPLE),
+    "no label × pair tables": _tables(usual=USUAL._replace(pair=0.24, label_pair=0.0)),
+    "no pair tables but by label": _tables(usual=AMPLE._replace(pair=0.0, label_pair=0.44)),
+    "a fifth to label × column": _tables(usual=USUAL._replace(single=0.20, pair=0.26, label_pair=0.16)),
+    "no pairs at all": _tables(pairs=False),
+    "histograms: a tenth": _tables(usual=Shares(0.10, 0.40, 0.16, 0.10, 0.24)),
+    "histograms: a third": _tables(usual=Shares(0.33, 0.30, 0.12, 0.07, 0.18)),
+    "histograms of every column": _tables(no_histogram=0),
+    "no parts inside bins": _tables(parts=1),
+    "coarse bins (at most 5)": _tables(bins=(4, 5)),
+    "numbers independent inside bins": Variant(patches=((maxent.MaxEnt, "_places", _anywhere),)),
+    "no ridge": Variant(patches=((ridges, "PRIORS", (1e6,)),)),
+    "rows not evened out": Variant(patches=((maxent, "PASSES", 0),)),
+    "no shrinkage of classes": Variant(
+        patches=((consistent, "kept_share", lambda apart, v, layout: torch.ones(len(apart), len(layout.sizes))),)
     ),
-    "counts cut off at zero": ((consistent, "positive", lambda mean, _: mean.clamp_min(1e-3)),),
-    "flat inside bins": ((inside, "_shrink", lambda noisy, widths, *_: widths / widths.sum()),),
-    "one rate of learning": ((maxent, "RATES", (0.2,)),),
-    "a quarter of the chains": ((maxent, "CHAINS", 2_048),),
+    "counts cut off at zero": Variant(patches=((consistent, "positive", lambda mean, _: mean.clamp_min(1e-3)),)),
+    "flat inside bins": Variant(patches=((inside, "_shrink", lambda noisy, widths, *_: widths / widths.sum()),)),
+    "one rate of learning": Variant(patches=((maxent, "RATES", (0.2,)),)),
+    "a quarter of the chains": Variant(patches=((maxent, "CHAINS", 2_048),)),
 }
 
 
@@ -64,8 +81,11 @@ def run(this: Run) -> None:
 
 def cell(this: Run, name: str, repeat: int) -> dict[str, Any]:
     rows = split(SETS[SET], "honest", repeat, this.data_dir, this.quick)
-    with patched(VARIANTS[name]):
-        made = dpmerf_preset("default")(Task(rows.train, rows.schema, EPSILON, DELTA, repeat, this.quick))
+    variant = VARIANTS[name]
+    with patched(variant.patches):
+        made = dpmerf_preset("default", variant.settings, variant.training)(
+            Task(rows.train, rows.schema, EPSILON, DELTA, repeat, this.quick)
+        )
     return {"utility": scoring.utility(made, rows, repeat, quick=True), **scoring.distances(made, rows)}
 
 

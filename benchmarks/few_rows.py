@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks import scoring
-from benchmarks.ablation import DELTA, EPSILON, Patch, patched
+from benchmarks.ablation import DEFAULT, DELTA, EPSILON, Variant, patched
 from benchmarks.data import SETS
 from benchmarks.methods import Task, dpmerf_preset
 from benchmarks.pages import table
@@ -28,11 +29,11 @@ ON = {
 }
 TEST_ROWS = 3_000
 SMALL = 0.8  # of a table that has no rows to spare: the part that rows are drawn from, with replacement
-CHOICE: tuple[Patch, ...] = ((presets, "_worth_a_choice", lambda rows, columns: True),)
-VARIANTS: dict[str, tuple[Patch, ...]] = {
-    "no choice": ((presets, "_worth_a_choice", lambda rows, columns: False),),
-    "a choice": CHOICE,
-    "a choice, and the other columns as ever": (*CHOICE, (consistent, "STANDS_OUT", 2.0)),
+ALWAYS = Variant(replace(DEFAULT, auto=replace(DEFAULT.auto, few_rows=1e9, too_few=0.0, selection_columns=1)))
+VARIANTS: dict[str, Variant] = {
+    "no choice": Variant(replace(DEFAULT, auto=replace(DEFAULT.auto, few_rows=0.0))),
+    "a choice": ALWAYS,
+    "a choice, and the other columns as ever": replace(ALWAYS, patches=((consistent, "STANDS_OUT", 2.0),)),
 }
 
 
@@ -48,8 +49,10 @@ def run(this: Run) -> None:
 
 def cell(this: Run, name: str, count: int, variant: str, repeat: int) -> dict[str, Any]:
     rows = _few(split(SETS[name], "honest", repeat, this.data_dir), count, repeat)
-    with patched(VARIANTS[variant]):
-        made = dpmerf_preset("default")(Task(rows.train, rows.schema, EPSILON, DELTA, repeat, this.quick))
+    with patched(VARIANTS[variant].patches):
+        made = dpmerf_preset("default", VARIANTS[variant].settings)(
+            Task(rows.train, rows.schema, EPSILON, DELTA, repeat, this.quick)
+        )
     return {"utility": scoring.utility(made, rows, repeat, this.quick), **scoring.distances(made, rows)}
 
 

@@ -13,21 +13,17 @@ import numpy as np
 import torch
 
 from benchmarks import data
-from benchmarks.ablation import Patch, patched
+from benchmarks.ablation import DEFAULT, Variant
 from benchmarks.image_scores import CNN, score
 from benchmarks.images import DELTA
 from benchmarks.images_page import SETS
 from benchmarks.pages import table
 from benchmarks.registry import Experiment, Run
 from benchmarks.store import Store
-from dpmerf.generators.images import finish
-from dpmerf.generators.images import picture_network as pictures
-from dpmerf.methods import image_presets
+from dpmerf.generators.images.training_settings import ImageTraining
 from dpmerf.methods.presets import make_plan
 from dpmerf.output import gallery
-from dpmerf.plan.queries import ImageBlock
 from dpmerf.private.measure import measure
-from dpmerf.schema import Image
 from dpmerf.sources.picture_facts import declare
 from dpmerf.train import train
 
@@ -39,31 +35,28 @@ EIGHT = (
 )
 
 
-def _views(*kept: str) -> Patch:
-    """The preset with some of its blocks, which share what all had."""
-    default = image_presets._BLOCKS["default"]
-
-    def blocks(image: Image) -> tuple[ImageBlock, ...]:
-        found = [b for b in default(image) if b.view in kept]
-        return tuple(b.model_copy(update={"share": (1 - image_presets.TONES) / len(found)}) for b in found)
-
-    return (image_presets, "_BLOCKS", {"default": blocks})
+TRAINING = ImageTraining()
 
 
-def _settings(**changed: Any) -> Patch:
-    return (pictures, "SETTINGS", {"default": replace(pictures.SETTINGS["default"], **changed)})
+def _views(*kept: str) -> Variant:
+    """Some of the views, which share what all had."""
+    return Variant(replace(DEFAULT, images=replace(DEFAULT.images, views=kept)))
 
 
-VARIANTS: dict[str, tuple[Patch, ...]] = {
-    "default": (),
-    "no grain": ((finish, "GRAINS", (0.0,)),),
-    "no grain and no tone curves": ((pictures, "_finish", lambda *_: None),),
-    "pixels alone": (_views("pixels"),),
-    "edges alone": (_views("edges"),),
-    "windows alone": (_views("windows"),),
-    "no windows": (_views("pixels", "edges"),),
-    "as with --fast": (_settings(steps=round(pictures.FAST * pictures.SETTINGS["default"].steps)),),
-    "three times the steps": (_settings(steps=3 * pictures.SETTINGS["default"].steps),),
+def _training(**changed: Any) -> Variant:
+    return Variant(training=replace(TRAINING, **changed))
+
+
+VARIANTS: dict[str, Variant] = {
+    "default": Variant(),
+    "no grain": _training(finish=replace(TRAINING.finish, grains=(0.0,))),
+    "no grain and no tone curves": _training(finish=replace(TRAINING.finish, on=False)),
+    "pixels alone": _views("pixels"),
+    "edges alone": _views("edges"),
+    "windows alone": _views("windows"),
+    "no windows": _views("pixels", "edges"),
+    "as with --fast": _training(steps=round(TRAINING.fast * TRAINING.steps)),
+    "three times the steps": _training(steps=3 * TRAINING.steps),
 }
 
 
@@ -83,10 +76,12 @@ def cell(this: Run, name: str, variant: str, repeat: int) -> dict[str, Any]:
     rows, drawn = (QUICK_ROWS, 2_000) if this.quick else (TRAIN, DRAWN)
     source = (x[:rows], y[:rows])
     schema = declare(source, classes=10).schema
-    with patched(VARIANTS[variant]):
-        release = measure(source, make_plan(schema, EPSILON, DELTA, rows=rows, seed=repeat))
-        model = train(release, seed=repeat, steps=QUICK_STEPS if this.quick else None)
-        made, labels = gallery.arrays(model.sample(drawn), schema)
+    asked = VARIANTS[variant]
+    plan = make_plan(schema, EPSILON, DELTA, rows=rows, seed=repeat, settings=asked.settings)
+    model = train(
+        measure(source, plan), seed=repeat, steps=QUICK_STEPS if this.quick else None, settings=asked.training
+    )
+    made, labels = gallery.arrays(model.sample(drawn), schema)
     judges = (x[TRAIN:], y[TRAIN:].astype(np.int64))
     names = EIGHT[:3] if this.quick else (*EIGHT, CNN)
     state, h = model.generator.state().settings, model.history

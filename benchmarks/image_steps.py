@@ -17,6 +17,7 @@ from benchmarks.pages import table
 from benchmarks.registry import Experiment, Run
 from benchmarks.store import Store
 from dpmerf.generators.images.picture_network import Loss, build, query_of, with_label
+from dpmerf.generators.images.training_settings import PAPER
 from dpmerf.methods.presets import make_plan
 from dpmerf.private.measure import measure
 from dpmerf.sources.picture_facts import declare
@@ -36,9 +37,9 @@ def cell(steps: int) -> dict[str, Any]:
     x, y = rng.integers(0, 256, (200, 28, 28), dtype=np.uint8), rng.integers(0, CLASSES, 200)
     plan = make_plan(declare((x, y), classes=CLASSES).schema, 1.0, 1e-5, rows=200, preset="paper")
     release = measure((x, y), plan, noise=Noiseless())  # random pictures: nobody's
-    body, seed = build(release), torch.Generator().manual_seed(0)
+    body, seed = build(release, PAPER), torch.Generator().manual_seed(0)
     labels = torch.arange(CLASSES).repeat_interleave(BATCH // CLASSES)
-    grouped = Loss(release, 1, seed, "cpu")
+    grouped = Loss(release, 1, PAPER.held_out, seed, "cpu")
     frequencies = query_of(release).dense(release.codec)[0].frequencies[0].float()
     target = torch.randn(2 * frequencies.shape[1], CLASSES)
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import final
+from typing import Any, final
 
 import pyarrow as pa
 
 from benchmarks.noiseless import Noiseless
 from dpmerf.accounting.unit import Unit
 from dpmerf.methods.presets import make_plan
+from dpmerf.methods.settings import MethodSettings
 from dpmerf.private.measure import measure
 from dpmerf.schema import Schema
 from dpmerf.train import train
@@ -40,8 +41,8 @@ def real(task: Task) -> pa.Table:
     return task.rows
 
 
-def dpmerf_preset(preset: str) -> Method:
-    """One of the package's presets; ε = ∞ by the noiseless path of these benchmarks."""
+def dpmerf_preset(preset: str, settings: MethodSettings | None = None, training: Any = None) -> Method:
+    """One of the package's methods; ε = ∞ by the noiseless path of these benchmarks. Ablations pass settings."""
 
     def synthesize(task: Task) -> pa.Table:
         private = math.isfinite(task.epsilon)
@@ -53,9 +54,11 @@ def dpmerf_preset(preset: str) -> Method:
             unit=task.unit,
             preset=preset,
             seed=task.seed,
+            settings=settings,
         )
         release = measure(task.rows, plan, noise=None if private else Noiseless())
-        model = train(release, seed=task.seed, steps=100 if task.quick and preset == "paper" else None)
+        steps = 100 if task.quick and preset == "paper" else None
+        model = train(release, seed=task.seed, steps=steps, settings=training)
         return model.sample(task.rows.num_rows)
 
     return synthesize

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import torch
-from torch import Tensor
 
 from benchmarks import scoring
-from benchmarks.ablation import DELTA, EPSILON, Patch, patched
+from benchmarks.ablation import DEFAULT, DELTA, EPSILON, Variant, patched
 from benchmarks.data import SETS
 from benchmarks.methods import Task, dpmerf_preset
 from benchmarks.pages import table
@@ -21,38 +20,32 @@ from benchmarks.registry import Experiment, Run
 from benchmarks.store import Store
 from dpmerf.encoding import normal_scores as scores
 from dpmerf.evaluate.classifiers import table_classifiers
-from dpmerf.generators.elliptic import elliptic
-from dpmerf.generators.elliptic import estimate as elliptic_fit
-from dpmerf.generators.shrinkage import spikes, toward_zero
-from dpmerf.methods import presets
+from dpmerf.generators.elliptic.elliptic_settings import EllipticSettings
 
 ON = ("isolet", "epileptic")
 TRAIN = 0.8  # of the training rows; the others judge
 MODELS = ("Logistic regression", "Gaussian naive Bayes", "Decision tree", "Random forest", "XGBoost")
 
 
-def _level(noisy: Tensor, tau: float) -> Tensor:
-    return torch.eye(len(noisy), dtype=noisy.dtype) * noisy.diagonal().mean()
+def _wide(**changed: Any) -> Variant:
+    return Variant(replace(DEFAULT, wide=replace(DEFAULT.wide, **changed)))
 
 
-def _alike(noisy: Tensor, variances: Tensor, sigma: float) -> Tensor:
-    return toward_zero(noisy, len(noisy), sigma)
+def _model(**changed: Any) -> Variant:
+    return Variant(training=EllipticSettings(**changed))
 
 
-VARIANTS: dict[str, tuple[Patch, ...]] = {
-    "default": (),
-    "tables of neighbouring pairs in its place": ((presets, "WIDE", 10**9),),
-    "every histogram alone": ((scores, "pooled", lambda counts, sigma, ordered: counts),),
-    "histograms: a fifth": ((presets, "WIDE_HISTOGRAMS", 0.2),),
-    "histograms not moved": ((scores.Scores, "moved", lambda self, means: self),),
-    "no covariance by distance": ((elliptic_fit, "stationary", _level),),
-    "axes looked for among all at once": ((elliptic_fit, "smooth_spikes", spikes),),
-    "means shrunk alike in all directions": ((elliptic_fit, "along", _alike),),
-    "classes as far apart as shrinkage leaves them": (
-        (elliptic_fit, "as_long", lambda kept, noisy, sigma: kept),
-        (elliptic, "_set_apart", lambda fitted, moments, rng: fitted),
-    ),
-    "larger groups": ((presets, "GROUP_NOISE", 2.0),),
+VARIANTS: dict[str, Variant] = {
+    "default": Variant(),
+    "tables of neighbouring pairs in its place": Variant(replace(DEFAULT, auto=replace(DEFAULT.auto, wide=10**9))),
+    "every histogram alone": Variant(patches=((scores, "pooled", lambda counts, sigma, ordered: counts),)),
+    "histograms: a fifth": _wide(histograms=0.2),
+    "histograms not moved": _model(moved=False),
+    "no covariance by distance": _model(by_distance=False),
+    "axes looked for among all at once": _model(smoothest=0),
+    "means shrunk alike in all directions": _model(along_axes=False),
+    "classes as far apart as shrinkage leaves them": _model(restored=False),
+    "larger groups": _wide(group_noise=2.0),
 }
 
 
@@ -68,8 +61,10 @@ def run(this: Run) -> None:
 def cell(this: Run, name: str, variant: str, repeat: int) -> dict[str, Any]:
     rows = _inside(split(SETS[name], "honest", repeat, this.data_dir, this.quick), repeat)
     before = time.process_time()
-    with patched(VARIANTS[variant]):
-        made = dpmerf_preset("default")(Task(rows.train, rows.schema, EPSILON, DELTA, repeat, this.quick))
+    asked = VARIANTS[variant]
+    with patched(asked.patches):
+        method = dpmerf_preset("default", asked.settings, asked.training)
+        made = method(Task(rows.train, rows.schema, EPSILON, DELTA, repeat, this.quick))
     cost = round(time.process_time() - before, 1)
     makers = table_classifiers()
     utility = scoring.utility(made, rows, repeat, makers={m: makers[m] for m in MODELS})

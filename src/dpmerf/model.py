@@ -23,11 +23,9 @@ from dpmerf.encoding.conditions import held, met
 from dpmerf.errors import ArtefactError, DpmerfError, TrainError
 from dpmerf.folders import read_bytes, read_json, write_folder
 from dpmerf.generators.base import Generator, Given, History, State
-from dpmerf.generators.elliptic.elliptic import Elliptic
-from dpmerf.generators.images.picture_network import Pictures
 from dpmerf.generators.maxent.maxent import MaxEnt
 from dpmerf.generators.maxent.posterior import draws
-from dpmerf.generators.network import Network
+from dpmerf.generators.registry import GENERATORS
 from dpmerf.generators.threads import in_few_threads
 from dpmerf.plan import digest
 from dpmerf.release.release import CARD, Release
@@ -35,12 +33,6 @@ from dpmerf.shown import Shown
 
 FORMAT = 2
 DOCUMENT, TENSORS = "model.json", "weights.safetensors"
-GENERATORS: dict[str, type[Generator]] = {
-    "maxent": MaxEnt,
-    "elliptic": Elliptic,
-    "network": Network,
-    "pictures": Pictures,
-}
 CHUNK, CELLS = 200_000, 2**24  # rows, and numbers, drawn at a time
 TRIES = 100  # rejection rounds before a shortfall is admitted
 
@@ -170,19 +162,17 @@ class Model(Shown):
 
     def facts(self) -> dict[str, Any]:
         """At a glance."""
-        kind = next(k for k, g in GENERATORS.items() if isinstance(self.generator, g))
-        return {"generator": kind, "seed": self.seed, **self.release.facts()}
+        return {"generator": self.generator.kind, "seed": self.seed, **self.release.facts()}
 
     def save(self, path: str | Path) -> None:
         """Write a folder: the generator, and the release that it came from."""
         state = self.generator.state()
         tensors = save_tensors({name: t.contiguous() for name, t in state.tensors.items()})
-        kind = next(k for k, g in GENERATORS.items() if isinstance(self.generator, g))
         document = {
             "format": FORMAT,
             "kind": "model",
             "made_with": f"dpmerf {dpmerf.__version__}",
-            "generator": kind,
+            "generator": self.generator.kind,
             "settings": state.settings,
             "history": self.history.to_json(),
             "seed": self.seed,

@@ -205,7 +205,7 @@ class Synthesizer(Shown):
             rows=plan.rows,
             unit=plan.unit,
             neighbours=plan.unit.neighbours,
-            preset=plan.preset,
+            preset=plan.method,
             balanced=plan.balanced,
             random_state=model.seed,
             output=output,

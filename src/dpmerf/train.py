@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import warnings
+from dataclasses import fields, replace
+from typing import Any
+
 import torch
 
 from dpmerf.errors import TrainError
-from dpmerf.generators.base import Generator, History
-from dpmerf.generators.elliptic.elliptic import Elliptic
-from dpmerf.generators.images.picture_network import Pictures
-from dpmerf.generators.maxent.maxent import MaxEnt
-from dpmerf.generators.network import Network
+from dpmerf.generators.base import Generator
+from dpmerf.generators.registry import suited
 from dpmerf.generators.threads import in_few_threads
 from dpmerf.model import Model, check_seed
-from dpmerf.plan.queries import Directions, ImageEmbedding, MeanEmbedding
 from dpmerf.progress import SILENT, Bars
 from dpmerf.release import Release
 
@@ -27,6 +27,7 @@ def train(
     steps: int | None = None,
     device: str = "cpu",
     fast: bool = False,
+    settings: Any = None,
     bars: Bars = SILENT,
 ) -> Model:
     """Fit the generator that suits what was released. The same release and seed give the same model.
@@ -38,11 +39,13 @@ def train(
     seed : int
         Of everything that is random in training.
     steps : int, optional
-        Training steps; a good number if left out.
+        Training steps; a good number if left out. Said, where the model has none.
     device : str
         For the networks; the tables model runs on the CPU, where it takes seconds.
     fast : bool
         Cuts the training of generators of pictures to a third.
+    settings : optional
+        Other tuned numbers than the default ones: an instance of the generator's `Settings`, for ablations.
     bars : Bars
         How progress is shown; silent if left out.
 
@@ -55,18 +58,18 @@ def train(
     --------
     >>> train(Release.load("out/release"), seed=7).sample(1_000)  # doctest: +SKIP
     """
-    generator: Generator
-    history: History
-    options = {} if steps is None else {"steps": steps}
     check_settings(seed, steps, device)
-    if release.plan.has(ImageEmbedding):
-        generator, history = Pictures.fit(release, seed, device=device, fast=fast, bars=bars, **options)
-    elif release.plan.has(MeanEmbedding):
-        generator, history = Network.fit(release, seed, device=device, bars=bars, **options)
-    elif release.plan.has(Directions):
-        generator, history = Elliptic.fit(release, seed, bars=bars)  # in closed form: there are no steps
-    else:
-        generator, history = MaxEnt.fit(release, seed, bars=bars, **options)
+    kind = suited(release)
+    chosen = kind.settings_for(release) if settings is None else settings
+    if not isinstance(chosen, kind.takes):
+        raise TrainError(f"this release is read by '{kind.kind}', which takes {kind.takes.__name__}")
+    for words in without_effect(release, steps, fast):
+        warnings.warn(words, stacklevel=3)
+    if fast and "fast" in _fields(kind):
+        chosen = replace(chosen, steps=round(chosen.steps * chosen.fast))
+    if steps is not None and "steps" in _fields(kind):
+        chosen = replace(chosen, steps=steps)
+    generator, history = kind.fit(release, chosen, seed, device=device, bars=bars)
     return Model(release, generator, history, seed)
 
 
@@ -79,3 +82,18 @@ def check_settings(seed: int, steps: int | None, device: str) -> None:
         torch.empty(1, device=device)
     except (RuntimeError, AssertionError):
         raise TrainError(f"the device '{device}' is not there: write cpu, or one that PyTorch finds here") from None
+
+
+def without_effect(release: Release, steps: int | None, fast: bool) -> list[str]:
+    """What was asked for and does nothing for this release, in words."""
+    kind = suited(release)
+    found = []
+    if steps is not None and "steps" not in _fields(kind):
+        found.append("steps has no effect: the model of this release is fitted in closed form")
+    if fast and "fast" not in _fields(kind):
+        found.append("fast has no effect: only the training of generators of pictures is cut short")
+    return found
+
+
+def _fields(kind: type[Generator]) -> set[str]:
+    return {field.name for field in fields(kind.takes)}

@@ -135,7 +135,7 @@ def _wrong_inputs(place: Path) -> dict[str, tuple[tuple[object, ...], str, int]]
         "label not in schema": ((*synth, "--label", "outcome"), "not a column of the schema", 2),
         "unwritable output": (swap("wrong", "/proc/nothing/here"), "cannot write", 6),
         "output exists": (swap("wrong", "."), "exists already", 6),
-        "unknown preset": ((*synth, "--preset", "best"), "no preset", 2),
+        "unknown preset": ((*synth, "--preset", "best"), "no method", 2),
         "wrong unit": ((*synth, "--unit", "patient"), "person:COLUMN,ROWS", 2),
         "corrupted plan": (("release", "data.csv", "--plan", "bad-plan.json", "-o", "wrong"), "is not a plan", 6),
         "not a release": (("train", ".", "-o", "wrong"), "cannot read", 6),

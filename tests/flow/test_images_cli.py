@@ -74,7 +74,7 @@ def test_bad_input_is_one_sentence(pictures: Path, tmp_path: Path) -> None:
         ("synth", tmp_path / "flat.npz", "--images", "--epsilon", 1): "shape (n, 64)",
         ("synth", pictures / "p.npz", "--images", "--size", "9x9", "--epsilon", 1): "declared are 9x9",
         ("synth", pictures / "p.npz", "--images", "--pixel-range", "x", "--epsilon", 1): "LOW,HIGH",
-        ("synth", pictures / "p.npz", "--images", "--preset", "no", "--epsilon", 1): "no preset",
+        ("synth", pictures / "p.npz", "--images", "--preset", "no", "--epsilon", 1): "no method",
     }
     for command, words in cases.items():
         done = run(*command, "-o", tmp_path / "out")

@@ -58,8 +58,10 @@ def bounded(case: Case) -> list[str]:
         moved = (b.exact - a.exact).double()
         if a.what == "add":
             square_mu += float((moved / min(a.scale, b.scale)).square().sum())
-        elif (loss := float(moved.max() - moved.min()) / min(a.scale, b.scale)) > sum(case.plan.choices) * (1 + 1e-9):
-            found.append(f"a choice loses {loss:.3f}, {sum(case.plan.choices):.3f} claimed")
+        elif (loss := float(moved.max() - moved.min()) / min(a.scale, b.scale)) > sum(case.plan.selections) * (
+            1 + 1e-9
+        ):
+            found.append(f"a choice loses {loss:.3f}, {sum(case.plan.selections):.3f} claimed")
     mu = math.sqrt(square_mu)
     return found + (
         [f"sums move by μ = {mu:.3f}, {case.plan.mu:.3f} claimed"] if mu > case.plan.mu * (1 + 1e-9) else []

@@ -88,7 +88,7 @@ def test_the_loss_of_a_choice_stays_within_its_range_and_nearly_fills_it() -> No
         measure(pa.table(columns), plan, noise=source)
         seen.append(source.asked)
     found = losses(seen[0][0], seen[1][0], seen[0][1])
-    (claimed,) = plan.choices
+    (claimed,) = plan.selections
     width = float(found.max() - found.min())
     assert width <= claimed * (1 + 1e-9)
     assert width > 0.9 * claimed * (seen[0][1] / seen[1][1])
@@ -103,7 +103,7 @@ def test_the_worst_neighbours_stay_within_the_range(variant: str) -> None:
         measure(table, pair.plan, noise=source)
         seen.append(source.asked)
     scale = min(seen[0][1], seen[1][1])  # shares differ a little: each table's noise is as large as its own asks for
-    assert np.ptp(losses(seen[0][0], seen[1][0], scale)) <= pair.plan.choices[0] * 1.2
+    assert np.ptp(losses(seen[0][0], seen[1][0], scale)) <= pair.plan.selections[0] * 1.2
 
 
 def law(choices: np.ndarray, u: list[int], scale: float) -> float:

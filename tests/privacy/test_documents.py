@@ -12,9 +12,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dpmerf.accounting.gaussian import attacker_odds, choice_of, delta_of, mu_of, noise_multiplier
+from dpmerf.accounting.gaussian import attacker_odds, delta_of, mu_of, noise_multiplier, selection_range
 from dpmerf.encoding.codec import Codec
-from dpmerf.methods.presets import CHOSEN, make_plan
+from dpmerf.methods.presets import make_plan
+from dpmerf.methods.settings import FewRowsSettings
 from dpmerf.plan.queries import Directions
 from dpmerf.private.measure import measure
 from dpmerf.report.sections import guarantee
@@ -63,11 +64,11 @@ def test_the_example_with_a_pocket_calculator() -> None:
 def test_the_example_of_a_choice() -> None:
     whole = mu_of(1.0, 1e-5)
     mu = whole * 0.6**0.5  # as in the default's plans that choose
-    assert CHOSEN[2] == 0.4
-    best = attacker_odds(1.0, 1e-5, mu, (choice_of(1.0, 1e-5, mu),)).accuracy
+    assert FewRowsSettings().selection == 0.4
+    best = attacker_odds(1.0, 1e-5, mu, (selection_range(1.0, 1e-5, mu),)).accuracy
     assert f"the best guess at ε = 1 is {best:.1%}".replace("%", " %") in (DOCS / "promise.md").read_text("utf-8")
     assert round(mu, 6) == said(r"they have μ = ([\d.]+) and the choice")
-    assert round(choice_of(1.0, 1e-5, mu), 4) == said(r"the choice has r = ([\d.]+\d)")
+    assert round(selection_range(1.0, 1e-5, mu), 4) == said(r"the choice has r = ([\d.]+\d)")
     p = NormalDist().cdf(whole * 0.4**0.5 / 2)  # a window of both ends of this width is μ-GDP, and no wider one
     assert round(2 * math.log(p / (1 - p)), 4) == said(r"as its μ it would have ([\d.]+\d)")
 
@@ -89,7 +90,7 @@ def test_how_often_belief_passes_its_bound() -> None:
     several = bound_on_the_tail(lambda e: delta_of(mu, e), 1.0)
     assert several == pytest.approx(said(r"on the card: ([\d.e-]+) at"), rel=5e-3)
     chosen = mu * 0.6**0.5
-    with_choice = bound_on_the_tail(lambda e: delta_of(chosen, e, (choice_of(1.0, 1e-5, chosen),)), 1.0)
+    with_choice = bound_on_the_tail(lambda e: delta_of(chosen, e, (selection_range(1.0, 1e-5, chosen),)), 1.0)
     for words, value in (
         (r"of at most ([\d.e-]+), or [\d.e-]+ for a plan of one", several),
         (r"or ([\d.e-]+) for a plan of one stage: that is more than δ", one_stage),

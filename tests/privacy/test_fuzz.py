@@ -22,6 +22,8 @@ import pytest
 import safetensors.torch
 import torch
 
+from dpmerf.accounting.events import Gaussian
+from dpmerf.accounting.unit import Unit
 from dpmerf.encoding.codec import Codec
 from dpmerf.errors import DpmerfError, LedgerError
 from dpmerf.model import Model
@@ -275,7 +277,7 @@ def test_a_ledger_never_counts_too_little_after_crashes(tmp_path: Path, monkeypa
 
             monkeypatch.setattr(os, "write", broken)
             try:
-                ledger.spend(f"plan{step}", "fuzz", 0.01 + step * 0.001)
+                ledger.spend(f"plan{step}", "fuzz", [Gaussian(0.01 + step * 0.001)], Unit())
                 acknowledged += 1
             except LedgerError:
                 pass
@@ -288,7 +290,7 @@ def test_a_ledger_never_counts_too_little_after_crashes(tmp_path: Path, monkeypa
 def test_a_damaged_ledger_is_refused_or_counts_everything(tmp_path: Path) -> None:
     path = tmp_path / "study.ledger"
     ledger = Ledger.open(path, 10.0, 1e-5)
-    spends = [ledger.spend(f"plan{i}", "fuzz", 0.01 * (i + 1)) for i in range(4)]
+    spends = [ledger.spend(f"plan{i}", "fuzz", [Gaussian(0.01 * (i + 1))], Unit()) for i in range(4)]
     raw = path.read_bytes()
     for number in cases(6_000):
         rng = random.Random(number)

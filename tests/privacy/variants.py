@@ -10,7 +10,8 @@ import pyarrow as pa
 
 from dpmerf.accounting.unit import Unit
 from dpmerf.audit.canary import Neighbours, neighbours
-from dpmerf.methods.presets import CHOSEN, make_plan
+from dpmerf.methods.presets import make_plan
+from dpmerf.methods.settings import FewRowsSettings
 from dpmerf.plan import Plan, Stage
 from dpmerf.plan.queries import ColumnSelection, Directions, Histograms, MeanEmbedding, SelectedTable, Tables
 from dpmerf.schema import Schema
@@ -60,12 +61,12 @@ def choice(columns: str, unit: Unit, epsilon: float) -> Plan:
     """A column chosen by noisy scores: what few rows with many columns get, with few columns."""
     made = schema(columns, "y")
     tables = Tables(bins=4, parts=1, by_label=True, pairs=(), share_single=1.0, share_pair=0.0, share_label_pair=0.0)
-    histograms, single, chosen, closer = CHOSEN
+    shares = FewRowsSettings()
     stages = (
-        Stage("discover", histograms, Histograms(cells=8, columns=tuple(made.learned))),
-        Stage("tables", single, tables),
-        Stage("choice", chosen, ColumnSelection()),
-        Stage("closer look", closer, SelectedTable()),
+        Stage("discover", shares.histograms, Histograms(cells=8, columns=tuple(made.learned))),
+        Stage("tables", shares.single, tables),
+        Stage("choice", shares.selection, ColumnSelection()),
+        Stage("closer look", shares.selected, SelectedTable()),
     )
     return Plan(made, epsilon, 1e-5, unit, 60, "default", False, stages)
 

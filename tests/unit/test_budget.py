@@ -15,16 +15,16 @@ from dpmerf.accounting import gaussian as budget
 from dpmerf.accounting.curve import gaussian_deltas
 from dpmerf.accounting.gaussian import (
     attacker_odds,
-    choice_of,
     compose,
     delta_of,
     discrete_delta,
     epsilon_of,
     mu_of,
     noise_multiplier,
+    selection_range,
     total_variation,
 )
-from dpmerf.accounting.selection import choice_losses
+from dpmerf.accounting.selection import selection_losses
 from dpmerf.accounting.unit import Unit
 from dpmerf.errors import BudgetError
 
@@ -226,7 +226,7 @@ def test_a_choice_may_exceed_epsilon_more_often_than_its_dominating_pair_says() 
     """Both ends of a window that reaches just beyond ε: the mean over the losses of the pair would be too little."""
     width, epsilon = 1.0, 0.5
     worst = (math.exp(width) - math.exp(epsilon)) / math.expm1(width)
-    losses, mass = choice_losses((width,))
+    losses, mass = selection_losses((width,))
     assert float(mass[losses > epsilon].sum()) < worst <= budget.loss_above(epsilon, 0.0, (width,))
 
 
@@ -299,7 +299,7 @@ def bounded_range_delta(width: float, epsilon: float) -> float:
 
 @pytest.mark.parametrize("width", [0.01, 0.4, 3.0])
 def test_the_losses_of_a_choice_have_the_curve_of_bounded_range(width: float) -> None:
-    found = list(zip(*choice_losses((width,)), strict=True))
+    found = list(zip(*selection_losses((width,)), strict=True))
     for epsilon in np.linspace(-1.2 * width, 1.2 * width, 25):
         ours = math.fsum(p * max(-math.expm1(epsilon - loss), 0.0) for loss, p in found)
         theirs = bounded_range_delta(width, epsilon)
@@ -308,7 +308,7 @@ def test_the_losses_of_a_choice_have_the_curve_of_bounded_range(width: float) ->
 
 @pytest.mark.parametrize("ranges", [(5e-324,), (1e-15,), (1e-9,), (1e-15, 0.4), (20.0,), (1e-3,) * 300, (20.0,) * 20])
 def test_no_choice_loses_its_mass(ranges: tuple[float, ...]) -> None:
-    losses, mass = choice_losses(ranges)
+    losses, mass = selection_losses(ranges)
     assert mass.sum() == pytest.approx(1, abs=1e-12) and (mass * np.exp(-losses)).sum() == pytest.approx(1, abs=1e-12)
     assert mass.min() >= 0 and losses.max() >= sum(ranges) * (1 - 1e-12)
 
@@ -392,10 +392,10 @@ def test_choices_agree_with_dp_accounting() -> None:
 
 def test_a_choice_uses_what_is_left_and_no_more() -> None:
     mu = mu_of(1.0, 1e-5)
-    left = choice_of(1.0, 1e-5, 0.7 * mu)
+    left = selection_range(1.0, 1e-5, 0.7 * mu)
     assert delta_of(0.7 * mu, 1.0, (left,)) <= 1e-5 < delta_of(0.7 * mu, 1.0, (left * (1 + 1e-9),))
     assert mu_of(1.0, 1e-5, (left,)) == pytest.approx(0.7 * mu, rel=1e-9)
-    assert choice_of(1.0, 1e-5, mu) < 1e-3
+    assert selection_range(1.0, 1e-5, mu) < 1e-3
     assert attacker_odds(1.0, 1e-5, 0.7 * mu, (left,)).accuracy > attacker_odds(1.0, 1e-5, 0.7 * mu).accuracy
 
 

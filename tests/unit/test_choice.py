@@ -4,15 +4,17 @@ import json
 import math
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 import torch
 
+from dpmerf.accounting.events import Gaussian, Selection, delta
 from dpmerf.accounting.gaussian import delta_of
 from dpmerf.accounting.unit import Unit
-from dpmerf.errors import ArtefactError, LedgerError, PlanError
+from dpmerf.errors import ArtefactError, BudgetError, LedgerError, PlanError
 from dpmerf.generators.maxent.consistent import _beside, kept_share
 from dpmerf.methods.presets import make_plan
 from dpmerf.plan import Plan
@@ -66,9 +68,9 @@ def test_the_rule_looks_at_public_facts_alone() -> None:
 def test_the_choice_and_the_gaussian_stages_use_up_the_budget(plan: Plan) -> None:
     gaussian = [p for p in plan.prices if p.stage != "choice"]
     assert math.isclose(math.fsum(p.mu**2 for p in gaussian), plan.mu**2, rel_tol=1e-9)
-    spent = delta_of(plan.mu, plan.epsilon, plan.choices) + plan.discrete_delta
+    spent = delta_of(plan.mu, plan.epsilon, plan.selections) + plan.discrete_delta
     assert 0.999 * plan.delta < spent <= plan.delta
-    assert plan.summary()["choices"] == list(plan.choices)
+    assert plan.summary()["choices"] == list(plan.selections)
     assert Plan.from_json(json.loads(json.dumps(plan.to_json()))).hash == plan.hash
 
 
@@ -99,12 +101,12 @@ def test_a_saved_choice_is_verified_and_an_impossible_one_refused(plan: Plan, tm
     release.save(tmp_path / "r")
     assert selected_column(verify(tmp_path / "r").release) == selected_column(release)
     card = (tmp_path / "r" / "CARD.md").read_text()
-    assert f"(range {plan.choices[0]:.6f})" in card and "| choice | 40%" in card
+    assert f"(range {plan.selections[0]:.6f})" in card and "| choice | 40%" in card
     for index in (-1, FLAGS):
         with pytest.raises(ArtefactError, match="damaged"):
             selected_column(replace(release, sums={**release.sums, "choice": torch.tensor([index])}))
     document = json.loads((tmp_path / "r" / "release.json").read_text())
-    document["guarantee"]["choices"] = [plan.choices[0] / 2]
+    document["guarantee"]["choices"] = [plan.selections[0] / 2]
     (tmp_path / "r" / "release.json").write_text(json.dumps(document))
     with pytest.raises(ArtefactError, match="guarantee was changed"):
         Release.load(tmp_path / "r")
@@ -121,31 +123,29 @@ def test_stages_in_another_order_are_refused(plan: Plan, kept: list[int]) -> Non
 def test_the_ledger_counts_choices(plan: Plan, tmp_path: Path) -> None:
     exact = Ledger.open(tmp_path / "one.ledger", plan.epsilon, plan.delta)
     measure(table(), plan, ledger=exact, noise=FixedNoise())
-    assert exact.summary()["spent_choices"] == list(plan.choices)
+    assert exact.summary()["spent_choices"] == list(plan.selections)
     assert exact.remaining_epsilon() < 0.01
     with pytest.raises(LedgerError, match="budget is spent"):
         measure(table(), plan, ledger=exact)
     more = Ledger.open(tmp_path / "two.ledger", 2.0, 1e-5)
-    first = more.spend("a", "release", plan.mu, 0.0, plan.choices)
-    assert more.entries() == (first,) and first.choices == plan.choices
+    events = (Gaussian(plan.mu), *(Selection(r) for r in plan.selections))
+    first = more.spend("a", "release", events, plan.unit)
+    assert more.entries() == (first,) and first.events == events
     without = Ledger.open(tmp_path / "three.ledger", 2.0, 1e-5)
-    without.spend("a", "release", plan.mu)
+    without.spend("a", "release", [Gaussian(plan.mu)], plan.unit)
     assert more.remaining_epsilon() < without.remaining_epsilon() < 2.0
-    more.spend("b", "release", plan.mu, 0.0, plan.choices)
+    more.spend("b", "release", events, plan.unit)
     with pytest.raises(LedgerError, match="overspend"):
         for _ in range(20):
-            more.spend("c", "release", plan.mu, 0.0, plan.choices)
+            more.spend("c", "release", events, plan.unit)
     entries = more.entries()
-    mu = math.sqrt(math.fsum(e.mu**2 for e in entries))
-    assert delta_of(mu, 2.0, tuple(r for e in entries for r in e.choices)) <= 1e-5 * (1 + 1e-9)
+    assert delta([event for e in entries for event in e.events], 2.0) <= 1e-5 * (1 + 1e-9)
 
 
-@pytest.mark.parametrize("choices", [(0.0,), (-0.1,), (math.nan,), (21.0,), ("a",), "ab"])
-def test_impossible_choices_are_not_spent(tmp_path: Path, choices: tuple[float, ...]) -> None:
-    ledger = Ledger.open(tmp_path / "l.ledger", 1.0, 1e-5)
-    with pytest.raises(LedgerError, match="cannot spend"):
-        ledger.spend("a", "release", 0.1, 0.0, choices)
-    assert ledger.entries() == ()
+@pytest.mark.parametrize("range", [0.0, -0.1, math.nan, 21.0, "a", 1])
+def test_impossible_selections_are_no_events(range: Any) -> None:
+    with pytest.raises(BudgetError, match="a selection has a range above 0 and at most 20"):
+        Selection(range)
 
 
 def test_beside_a_column_that_stands_out_impossible_differences_are_dropped() -> None:

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from command import dpmerf as run
+from dpmerf.accounting.events import composed
 from dpmerf.accounting.gaussian import compose, delta_of
 from dpmerf.accounting.unit import Unit
 from dpmerf.discovery import Discovery, Purchase
@@ -121,8 +122,8 @@ def test_the_ledger_is_charged_with_what_rare_values_add(table: pa.Table, tmp_pa
     ledger = Ledger.open(tmp_path / "l", 0.5, purchase.delta)
     discover(rows, purchase, ledger=ledger)
     (entry,) = ledger.entries()
-    assert entry.extra_delta >= purchase.threshold_delta > 0
-    assert delta_of(entry.mu, 0.5) + entry.extra_delta <= purchase.delta * (1 + 1e-9)
+    assert composed(entry.events).added >= purchase.threshold_delta > 0
+    assert composed(entry.events).delta(0.5) <= purchase.delta * (1 + 1e-9)
     with pytest.raises(LedgerError):
         discover(rows, purchase, ledger=ledger)
 

@@ -46,7 +46,7 @@ def test_predicted_errors_of_counts_are_those_of_the_noise(release):
         assert noisy.shares.shape == truth.shape
         assert np.all(np.abs(noisy.shares - truth) < 5 * noisy.noise + 0.02), name  # cells may straddle two bins
     assert errors["ward"].noise is not None and 0 < errors["ward"].share < 0.1
-    if release.plan.preset == "paper":
+    if release.plan.method == "paper":
         assert errors["age"].noise is None  # numbers are measured together, by Fourier features
     else:
         assert set(one_way) == set(errors)

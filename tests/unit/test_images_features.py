@@ -16,7 +16,8 @@ from dpmerf.features.algebra import BITS, of, onehot
 from dpmerf.features.circle import cos_sin
 from dpmerf.features.filter_bank import FourierOf, Views, gabor_bank, projected
 from dpmerf.features.tones import BINS, Tones, bin_of
-from dpmerf.generators.images.finish import AT_ONCE, GRAINS, bend, fitted, tone_curves
+from dpmerf.generators.images.finish import AT_ONCE, bend, fitted, tone_curves
+from dpmerf.generators.images.training_settings import FinishSettings
 from dpmerf.methods.presets import make_plan
 from dpmerf.private.contribute import bounded
 from dpmerf.sources.picture_facts import declare
@@ -150,9 +151,12 @@ def test_grain_is_as_strong_as_the_judge_allows() -> None:
     def variation(x: torch.Tensor) -> float:
         return float(x.view(2, 300, -1).std(dim=1).mean())
 
-    judged = {d: fitted(wanted, flat, d, rng) for d in (lambda x: 1 - variation(x), variation, lambda _: 0.0)}
+    judged = {
+        d: fitted(wanted, flat, d, FinishSettings(), rng)
+        for d in (lambda x: 1 - variation(x), variation, lambda _: 0.0)
+    }
     most, *none = judged.values()
-    assert most.grain == max(GRAINS) and all(finish.grain == 0 for finish in none)
+    assert most.grain == max(FinishSettings().grains) and all(finish.grain == 0 for finish in none)
     labels = torch.zeros(300, dtype=torch.long)
     for finish in judged.values():
         made = finish(flat[0].flatten(1), labels, rng)

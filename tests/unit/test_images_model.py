@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,8 +12,9 @@ import torch
 from PIL import Image as Pil
 
 import dpmerf
-from dpmerf.errors import DpmerfError
+from dpmerf.errors import DpmerfError, TrainError
 from dpmerf.generators.images.picture_network import Loss, Pictures
+from dpmerf.generators.images.training_settings import FinishSettings, ImageTraining
 from dpmerf.generators.images.upsampling import doublings
 from dpmerf.methods.presets import make_plan
 from dpmerf.model import Model
@@ -44,7 +46,7 @@ def small_plan(schema: Schema, epsilon: float, rows: int, **options: object) -> 
     blocks = tuple(ImageBlock(view=v, dim=300, scales=(0.4, 1.0), share=0.32) for v in views)
     recipe = ImageEmbedding(blocks=blocks, tones=0.04, seed=0, counts=plan.stages[0].query.counts)  # type: ignore[union-attr]
     stages = (Stage("embedding", 1.0, recipe),)
-    return Plan(schema, plan.epsilon, plan.delta, plan.unit, rows, plan.preset, plan.balanced, stages)
+    return Plan(schema, plan.epsilon, plan.delta, plan.unit, rows, plan.method, plan.balanced, stages)
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +84,7 @@ def test_unbiased_loss_of_a_perfect_generator_is_the_floor() -> None:
     x, y = bars(4_000)
     schema = declare((x, y), classes=2).schema
     made = measure((x, y), small_plan(schema, 1.0, 4_000), noise=FixedNoise(2))
-    loss = Loss(made, 1, torch.Generator().manual_seed(0), "cpu")
+    loss = Loss(made, 1, 0.04, torch.Generator().manual_seed(0), "cpu")
     index = np.concatenate([np.flatnonzero(y == c)[:500] for c in (0, 1)])
     pictures = torch.from_numpy(x[index].reshape(1000, -1) / 255).float()
     assert 0.7 < float(loss(pictures, torch.arange(2), 0, unbiased=True)) / loss.floor < 1.3
@@ -115,10 +117,10 @@ def test_files(model: Model, tmp_path: Path) -> None:
 @pytest.mark.parametrize("preset", ["default", "paper"])
 @pytest.mark.parametrize("size", [(4, 4, 1), (28, 28, 1), (32, 20, 3), (64, 64, 3)])
 def test_any_size_can_be_built(size: tuple[int, int, int], preset: str) -> None:
-    from dpmerf.generators.images.picture_network import SETTINGS
+    from dpmerf.generators.images.upsampling import default_body, paper_body
 
     image = Image(height=size[0], width=size[1], channels=size[2])
-    body = SETTINGS[preset].body(image, 7)
+    body = (paper_body if preset == "paper" else default_body)(image, 7)
     assert body(torch.randn(3, 7)).shape == (3, image.pixels)
     levels, grid = doublings(image)
     assert max(grid) <= 8 or levels == 2
@@ -133,7 +135,7 @@ def test_the_papers_network_has_its_size() -> None:
 
 def test_one_call_colour_unlabelled_and_many_classes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dpmerf.api.make_plan", lambda schema, e, d, rows, **rest: small_plan(schema, e, rows, **rest))
-    monkeypatch.setattr(Pictures, "fit", staticmethod(_quick(Pictures.fit)))
+    monkeypatch.setattr(Pictures, "settings_for", lambda release: ImageTraining(steps=2))
     x, y = bars(200, channels=3)
     sx, sy = dpmerf.synthesize_images(x, y, epsilon=1.0, classes=40, n=30)
     assert sx.shape == (30, 12, 12, 3) and sy is not None and sy.max() < 40
@@ -144,8 +146,18 @@ def test_one_call_colour_unlabelled_and_many_classes(monkeypatch: pytest.MonkeyP
     assert sy is not None and set(sy) <= {"cat", "dog"}
 
 
-def _quick(fit):  # type: ignore[no-untyped-def]
-    def quick(release, seed, **options):  # type: ignore[no-untyped-def]
-        return fit(release, seed, **{**options, "steps": 2})
+def test_pictures_of_an_unknown_method_are_refused(release: Release) -> None:
+    """Once they were trained with the default settings, silently."""
+    unknown = replace(release, plan=replace(release.plan, method="colourful"))
+    with pytest.raises(TrainError, match="no method 'colourful' for pictures"):
+        train(unknown, steps=1)
 
-    return quick
+
+def test_fast_and_settings(release: Release) -> None:
+    """A third of the steps; and other settings are saved with what was built by them."""
+    quick = ImageTraining(steps=10, latent=3, finish=FinishSettings(on=False))
+    assert train(release, fast=True, settings=quick).history.steps == [3]
+    model = train(release, settings=quick)
+    again = Pictures.from_state(release, model.generator.state())
+    drawn = [g.draw(4, None, torch.Generator().manual_seed(1)).numbers for g in (model.generator, again)]
+    assert torch.equal(*drawn) and "grain" not in model.generator.state().settings

@@ -18,15 +18,34 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from dpmerf.accounting.events import Added, Gaussian, Selection
 from dpmerf.accounting.gaussian import compose, delta_of, discrete_delta, mu_of
 from dpmerf.accounting.unit import Unit
 from dpmerf.errors import BudgetError, LedgerError
 from dpmerf.private.ledger import Ledger
+from dpmerf.private.ledger_file import Entry
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 EPSILON, DELTA = 1.0, 1e-5
 ALL = mu_of(EPSILON, DELTA)
 fork = multiprocessing.get_context("fork")
+
+
+def spend(
+    ledger: Ledger,
+    plan: str,
+    purpose: str,
+    mu: float,
+    extra: float = 0.0,
+    ranges: tuple[float, ...] = (),
+    unit: Unit | None = None,
+) -> Entry:
+    """Events of one release."""
+    try:
+        events = (Gaussian(float(mu)), *map(Selection, ranges), Added(float(extra)))
+    except BudgetError as problem:
+        raise LedgerError(f"cannot spend: {problem}") from None
+    return ledger.spend(plan, purpose, events, unit or Unit())
 
 
 @pytest.fixture
@@ -67,9 +86,9 @@ def test_a_new_ledger_is_empty_and_reopens(ledger: Ledger) -> None:
 
 
 def test_spend_is_written_as_it_is_returned(ledger: Ledger) -> None:
-    entry = ledger.spend("abc", "release", ALL / 2, 1e-9)
+    entry = spend(ledger, "abc", "release", ALL / 2, 1e-9)
     assert ledger.entries() == (entry,)
-    assert (entry.plan, entry.purpose, entry.mu, entry.extra_delta) == ("abc", "release", ALL / 2, 1e-9)
+    assert (entry.plan, entry.purpose, entry.events) == ("abc", "release", (Gaussian(ALL / 2), Added(1e-9)))
     assert entry.time.endswith("+00:00")
     header, line = map(json.loads, ledger.path.read_text().splitlines())
     assert line["kind"] == "spend" and line["prev"] == header["hash"] and line["hash"] == entry.hash
@@ -77,28 +96,28 @@ def test_spend_is_written_as_it_is_returned(ledger: Ledger) -> None:
 
 def test_exactly_the_limit_passes_and_nothing_more(ledger: Ledger) -> None:
     for _ in range(3):
-        ledger.spend("p", "a third", ALL / math.sqrt(3))
+        spend(ledger, "p", "a third", ALL / math.sqrt(3))
     assert ledger.spent_mu() == pytest.approx(ALL, rel=1e-14)
     assert ledger.remaining_epsilon() < 1e-6
     with pytest.raises(LedgerError, match=r"the budget is spent.*epsilon = 1 at delta = 1e-05.*3 release"):
-        ledger.spend("p", "more", 1e-3)
+        spend(ledger, "p", "more", 1e-3)
     assert len(ledger.entries()) == 3
 
 
 def test_the_sampler_is_counted_too(ledger: Ledger) -> None:
     extra = discrete_delta(EPSILON, 1000, 5000.0)
     with pytest.raises(LedgerError):
-        ledger.spend("p", "ignores the sampler", ALL, extra)
-    ledger.spend("p", "allows for it", mu_of(EPSILON, DELTA - extra), extra)
+        spend(ledger, "p", "ignores the sampler", ALL, extra)
+    spend(ledger, "p", "allows for it", mu_of(EPSILON, DELTA - extra), extra)
 
 
 def test_a_refusal_says_what_is_left_and_writes_nothing(ledger: Ledger) -> None:
-    ledger.spend("p", "first", ALL * 0.8)
+    spend(ledger, "p", "first", ALL * 0.8)
     before = ledger.path.read_bytes()
     with pytest.raises(LedgerError, match=r"would overspend.* epsilon = about 0\.5\d* is left"):
-        ledger.spend("p", "second", ALL * 0.8)
+        spend(ledger, "p", "second", ALL * 0.8)
     assert ledger.path.read_bytes() == before
-    ledger.spend("p", "what is left", mu_of(ledger.remaining_epsilon(), DELTA))
+    spend(ledger, "p", "what is left", mu_of(ledger.remaining_epsilon(), DELTA))
 
 
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -110,12 +129,12 @@ def test_never_over_the_limit(spends: list[tuple[float, float]], tmp_path_factor
         mus, extras = zip(*accepted, (mu, extra), strict=True)
         fits = delta_of(compose(*mus), EPSILON) + math.fsum(extras) <= DELTA * (1 + 1e-12)
         try:
-            ledger.spend("p", "x", mu, extra)
+            spend(ledger, "p", "x", mu, extra)
             assert fits
             accepted.append((mu, extra))
         except LedgerError:
             assert not fits
-    assert [(entry.mu, entry.extra_delta) for entry in ledger.entries()] == accepted
+    assert [entry.events for entry in ledger.entries()] == [(Gaussian(mu), Added(extra)) for mu, extra in accepted]
     summary = json.loads(json.dumps(ledger.summary()))
     assert len(summary["entries"]) == len(accepted) and 0 <= summary["remaining_epsilon"] <= EPSILON
 
@@ -125,13 +144,13 @@ def test_never_over_the_limit(spends: list[tuple[float, float]], tmp_path_factor
 )
 def test_bad_prices(ledger: Ledger, mu: float, extra: float) -> None:
     with pytest.raises(LedgerError, match="cannot spend"):
-        ledger.spend("p", "x", mu, extra)
+        spend(ledger, "p", "x", mu, extra)
     assert ledger.entries() == ()
 
 
 def test_any_text_is_a_purpose(ledger: Ledger) -> None:
-    ledger.spend("p", 'line\nbreak "quotes" ε #void', 0.01)
-    ledger.spend("p", "next", 0.01)
+    spend(ledger, "p", 'line\nbreak "quotes" ε #void', 0.01)
+    spend(ledger, "p", "next", 0.01)
     assert ledger.entries()[0].purpose == 'line\nbreak "quotes" ε #void'
 
 
@@ -143,7 +162,7 @@ def _race(path: Path, start: Barrier, mu: float, times: int) -> None:
     start.wait()
     try:
         for _ in range(times):
-            ledger.spend("p", "race", mu)
+            spend(ledger, "p", "race", mu)
     except LedgerError:
         os._exit(3)
     os._exit(0)
@@ -153,7 +172,7 @@ def test_two_processes_cannot_both_spend_the_last(ledger: Ledger) -> None:
     for _ in range(5):
         ledger.path.unlink()
         ledger = Ledger.open(ledger.path, EPSILON, DELTA)
-        ledger.spend("p", "most of it", ALL * 0.6)
+        spend(ledger, "p", "most of it", ALL * 0.6)
         start = fork.Barrier(2)
         assert sorted(run(_race, *[(ledger.path, start, ALL * 0.7, 1)] * 2)) == [0, 3]  # type: ignore[type-var]
         assert len(ledger.entries()) == 2
@@ -186,7 +205,7 @@ def test_processes_that_create_it_at_once_agree(tmp_path: Path) -> None:
 
 
 def _spend_and_hang(path: Path) -> None:
-    Ledger.load(path).spend("p", "killed while reading rows", ALL)
+    spend(Ledger.load(path), "p", "killed while reading rows", ALL)
     path.with_name("reading").touch()
     time.sleep(60)
 
@@ -201,44 +220,44 @@ def test_a_kill_after_the_spend_leaves_it_spent(ledger: Ledger) -> None:
     process.join(60)
     assert process.exitcode == -signal.SIGKILL
     with pytest.raises(LedgerError, match="spent"):
-        ledger.spend("p", "again", ALL)
+        spend(ledger, "p", "again", ALL)
 
 
 # --- damage ----------------------------------------------------------------------------------------------------------
 
 
 def test_truncation_at_every_byte_of_the_last_line(ledger: Ledger) -> None:
-    done = [ledger.spend("p", "done", ALL / 2).hash for _ in range(2)]
+    done = [spend(ledger, "p", "done", ALL / 2).hash for _ in range(2)]
     whole = ledger.path.stat().st_size
-    last = ledger.spend("p", "torn", ALL / 2)
+    last = spend(ledger, "p", "torn", ALL / 2)
     raw = ledger.path.read_bytes()
     for size in range(whole, len(raw) + 1):
         ledger.path.write_bytes(raw[:size])
         hashes = [entry.hash for entry in ledger.entries()]
         assert hashes == ([*done, last.hash] if size >= len(raw) - 1 else done)
-        new = ledger.spend("p", "after", ALL / 2)
+        new = spend(ledger, "p", "after", ALL / 2)
         assert [entry.hash for entry in ledger.entries()] == [*hashes, new.hash]
         assert ledger.path.read_bytes().startswith(raw[:size])  # nothing is erased
 
 
 def test_crash_after_crash(ledger: Ledger) -> None:
     """An append that closes a torn line may be torn itself, at any byte."""
-    ledger.spend("p", "done", ALL / 2)
+    spend(ledger, "p", "done", ALL / 2)
     raw = ledger.path.read_bytes() + b'{"extra_delta":0.0,"ha'
     ledger.path.write_bytes(raw)
-    ledger.spend("p", "after", ALL / 2)
+    spend(ledger, "p", "after", ALL / 2)
     closed = ledger.path.read_bytes()
     for size in range(len(raw), len(closed) + 1):
         ledger.path.write_bytes(closed[:size])
         counted = len(ledger.entries())
         assert counted == (2 if size >= len(closed) - 1 else 1)
-        ledger.spend("p", "third", ALL / 2)
+        spend(ledger, "p", "third", ALL / 2)
         assert len(ledger.entries()) == counted + 1
 
 
 def test_flipped_bits_are_refused(ledger: Ledger) -> None:
-    ledger.spend("p", "one", ALL / 2)
-    ledger.spend("p", "two", ALL / 2)
+    spend(ledger, "p", "one", ALL / 2)
+    spend(ledger, "p", "two", ALL / 2)
     raw = ledger.path.read_bytes()
     last = raw.rindex(b"\n", 0, -1)
     for place in range(len(raw)):  # every bit from the newline before the last line on, and one of each byte before it
@@ -247,12 +266,12 @@ def test_flipped_bits_are_refused(ledger: Ledger) -> None:
             with pytest.raises(LedgerError):
                 ledger.entries()
     with pytest.raises(LedgerError, match=r"damaged .* restore it from a copy"):
-        ledger.spend("p", "x", 0.01)
+        spend(ledger, "p", "x", 0.01)
 
 
 def test_lines_removed_swapped_or_repeated_are_refused(ledger: Ledger) -> None:
     for _ in range(3):
-        ledger.spend("p", "x", 0.01)
+        spend(ledger, "p", "x", 0.01)
     head, a, b, c = ledger.path.read_bytes().splitlines(keepends=True)
     for lines in ([head, b, c], [head, a, c], [head, b, a, c], [head, a, a, b, c], [a, b, c], [head, a, b"\n", b]):
         ledger.path.write_bytes(b"".join(lines))
@@ -261,7 +280,7 @@ def test_lines_removed_swapped_or_repeated_are_refused(ledger: Ledger) -> None:
 
 
 def test_a_whole_spend_cannot_be_marked_void(ledger: Ledger) -> None:
-    ledger.spend("p", "x", ALL)
+    spend(ledger, "p", "x", ALL)
     ledger.path.write_bytes(ledger.path.read_bytes()[:-1] + b"#void\n")
     with pytest.raises(LedgerError, match="damaged"):
         ledger.entries()
@@ -316,9 +335,9 @@ def test_a_ledger_is_bound_to_a_data_set_and_says_who_spent(tmp_path: Path, monk
     with pytest.raises(LedgerError, match="counts for the data set 'patients', not for 'visits'"):
         ledger.check_dataset("visits")
     monkeypatch.setenv("DPMERF_WHO", "Ada")
-    assert ledger.spend("p", "x", 0.01).who == "Ada" == ledger.summary()["entries"][0]["who"]
+    assert spend(ledger, "p", "x", 0.01).who == "Ada" == ledger.summary()["entries"][0]["who"]
     monkeypatch.delenv("DPMERF_WHO")
-    assert ledger.spend("p", "x", 0.01).who
+    assert spend(ledger, "p", "x", 0.01).who
 
 
 @pytest.mark.parametrize("fields", [{"dataset": 1}, {"opened": None}, {"id": []}, {"more": ""}])
@@ -341,75 +360,96 @@ def test_a_ledger_of_format_2_is_continued_as_it_is(tmp_path: Path) -> None:
     header = {"format": 2, "id": "00", "kind": "header", "epsilon": EPSILON, "delta": DELTA}
     (tmp_path / "l").write_bytes(sealed(header))
     ledger = Ledger.load(tmp_path / "l")
-    assert ledger.spend("p", "x", 0.01).who == "" and "who" not in ledger.path.read_text()
+    assert spend(ledger, "p", "x", 0.01).who  # its format is old, the entry is not
     ledger.check_dataset("anything")
 
 
 # --- units of privacy ------------------------------------------------------------------------------------------------
 
 ROW, VISITS = Unit(), Unit("patient", 2)
-OLD = (  # as format 1 wrote them
-    ("Protected: one row, replaced by any other. The number of rows is public.", ROW),
-    ("Protected: one row, added or removed. The number of rows is protected.", Unit(neighbours="add-remove")),
-    (
-        "Protected: one person (all rows with the same 'patient', at most 2 rows of them used), replaced by any other. "
-        "The number of rows is protected.",
-        VISITS,
-    ),
-    (
-        "Protected: one person (all rows with the same 'it's, at most 1 row', at most 1 row of them used), added or "
-        "removed. The number of rows is protected.",
-        Unit("it's, at most 1 row", 1, "add-remove"),
-    ),
-)
 
 
 def test_an_entry_says_its_unit_in_types(ledger: Ledger) -> None:
-    assert ledger.spend("p", "x", 0.01, unit=VISITS).unit == VISITS == ledger.entries()[0].unit
+    assert spend(ledger, "p", "x", 0.01, unit=VISITS).unit == VISITS == ledger.entries()[0].unit
     written = json.loads(ledger.path.read_text().splitlines()[1])
     assert written["unit"] == {"person": "patient", "max_rows": 2, "neighbours": "replace"}
     assert ledger.summary()["entries"][0]["unit"] == written["unit"]
 
 
 def test_other_units_are_refused_and_other_caps_are_not(ledger: Ledger) -> None:
-    ledger.spend("p", "two visits", 0.01, unit=VISITS)
-    ledger.spend("p", "five visits of the same persons", 0.01, unit=Unit("patient", 5))
+    spend(ledger, "p", "two visits", 0.01, unit=VISITS)
+    spend(ledger, "p", "five visits of the same persons", 0.01, unit=Unit("patient", 5))
     for other in (ROW, Unit("patient", 2, "add-remove"), Unit("doctor", 2)):
         with pytest.raises(LedgerError, match=r"another unit of privacy .*'patient'"):
-            ledger.spend("p", "x", 0.01, unit=other)
+            spend(ledger, "p", "x", 0.01, unit=other)
     assert len(ledger.entries()) == 2
 
 
-@pytest.mark.parametrize(("sentence", "unit"), OLD)
-def test_ledgers_of_format_1_are_read_and_continued(tmp_path: Path, sentence: str, unit: Unit) -> None:
+def test_ledgers_of_format_1_are_read_and_not_continued(tmp_path: Path) -> None:
+    """They said their unit in a sentence, and no sentence is parsed: what is left moves to a new ledger."""
     header = sealed({"format": 1, "kind": "header", "epsilon": EPSILON, "delta": DELTA})
-    spend = {
+    line = {
         "kind": "spend",
         "time": "2025-01-01T00:00:00+00:00",
         "plan": "p",
-        "purpose": f"release (default). {sentence}",
+        "purpose": "release (default). Protected: one row, replaced by any other. The number of rows is public.",
         "mu": ALL / 2,
         "extra_delta": 0.0,
         "prev": json.loads(header)["hash"],
     }
     path = tmp_path / "old"
-    path.write_bytes(header + sealed(spend))
+    path.write_bytes(header + sealed(line))
     ledger = Ledger.open(path, EPSILON, DELTA)
-    assert [e.unit for e in ledger.entries()] == [unit]
+    assert [(e.unit, e.events) for e in ledger.entries()] == [(None, (Gaussian(ALL / 2), Added(0.0)))]
+    assert ledger.summary()["remaining_epsilon"] > 0.1
+    with pytest.raises(LedgerError, match=r"old format.*new ledger with what is left of this one \(epsilon = 0\."):
+        spend(ledger, "p", "x", 0.01)
+    assert len(ledger.entries()) == 1
+
+
+def test_ledgers_of_format_2_are_read_and_continued(tmp_path: Path) -> None:
+    """Stored before spends were lists of events; written by dpmerf then."""
+    path = tmp_path / "study.ledger"
+    path.write_bytes((Path(__file__).parents[1] / "artefacts" / "format2" / "study.ledger").read_bytes())
+    ledger = Ledger.load(path)
+    first, second, third = ledger.entries()
+    assert first.unit == second.unit == third.unit == ROW
+    assert [type(event) for event in third.events] == [Gaussian, Selection, Added]
+    before = ledger.spent_mu()
+    spend(ledger, "p", "x", 0.1)
+    assert ledger.spent_mu() == pytest.approx(math.hypot(before, 0.1)) and len(ledger.entries()) == 4
     with pytest.raises(LedgerError, match="another unit"):
-        ledger.spend("p", "x", 0.01, unit=Unit("somebody else"))
-    ledger.spend("p", "x", ALL / 2, unit=unit)
-    assert ledger.spent_mu() == pytest.approx(ALL / math.sqrt(2)) and len(ledger.entries()) == 2
+        spend(ledger, "p", "x", 0.1, unit=VISITS)
+
+
+def test_no_words_of_the_unit_are_parsed(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rewording what people read changes no stored fact."""
+    monkeypatch.setattr(Unit, "describe", lambda self: "Somebody is protected.")
+    spend(ledger, "p", "Protected: one person (all rows with the same 'x', at most 1 row of them used)", 0.01)
+    assert ledger.entries()[0].unit == ROW
+
+
+@pytest.mark.parametrize(
+    "events", [[], [{"laplace": 0.1}], [{"gaussian": 0}], [{"added": 0.0}], {"gaussian": 0.1}, None]
+)
+def test_an_event_that_is_none_is_refused(ledger: Ledger, events: Any) -> None:
+    spend(ledger, "p", "x", 0.01)
+    header, line = ledger.path.read_bytes().splitlines(keepends=True)
+    record = {**json.loads(line), "events": events}
+    del record["hash"]
+    ledger.path.write_bytes(header + sealed(record))
+    with pytest.raises(LedgerError, match="impossible price"):
+        ledger.entries()
 
 
 def test_a_damaged_unit_is_refused(ledger: Ledger) -> None:
-    ledger.spend("p", "x", 0.01, unit=VISITS)
+    spend(ledger, "p", "x", 0.01, unit=VISITS)
     header, line = ledger.path.read_bytes().splitlines(keepends=True)
     record = json.loads(line)
     del record["hash"]
     for unit in ({}, {"person": 3}, {**record["unit"], "max_rows": 0}, {**record["unit"], "more": 1}, [], "row", None):
         ledger.path.write_bytes(header + sealed({**record, "unit": unit}))
-        with pytest.raises(LedgerError, match="impossible unit"):
+        with pytest.raises(LedgerError, match="impossible price or unit"):
             ledger.entries()
 
 
@@ -417,7 +457,7 @@ def _spend_for(path: Path, start: Barrier, unit: Unit) -> None:
     ledger = Ledger.load(path)
     start.wait()
     try:
-        ledger.spend("p", "race", 0.01, unit=unit)
+        spend(ledger, "p", "race", 0.01, unit=unit)
     except LedgerError:
         os._exit(3)
     os._exit(0)
@@ -439,14 +479,14 @@ def test_units_are_compared_under_the_lock(ledger: Ledger) -> None:
 def test_a_ledger_with_many_choices_is_fast(ledger: Ledger) -> None:
     wide = Ledger.open(ledger.path.with_name("wide"), 50.0, DELTA)
     for i in range(40):
-        wide.spend("p", "chose", 0.05, 0.0, (0.3 + i / 1000,))
+        spend(wide, "p", "chose", 0.05, 0.0, (0.3 + i / 1000,))
     times = []
     for _ in range(3):
         began = time.process_time()
         wide.summary()
         times.append(time.process_time() - began)
     began = time.process_time()
-    wide.spend("p", "chose", 0.05, 0.0, (0.35,))
+    spend(wide, "p", "chose", 0.05, 0.0, (0.35,))
     assert time.process_time() - began < 0.05 and min(times) < 0.05
 
 
@@ -464,11 +504,11 @@ def test_a_replaced_file_is_noticed(ledger: Ledger) -> None:
     ledger.path.unlink()
     Ledger.open(ledger.path, 5.0, DELTA)
     with pytest.raises(LedgerError, match="replaced"):
-        ledger.spend("p", "x", ALL)
+        spend(ledger, "p", "x", ALL)
     ledger.path.unlink()
     Ledger.open(ledger.path, EPSILON, DELTA)  # of the same limit: also noticed
     with pytest.raises(LedgerError, match="replaced"):
-        ledger.spend("p", "x", ALL)
+        spend(ledger, "p", "x", ALL)
 
 
 def test_missing_places(tmp_path: Path) -> None:
@@ -477,7 +517,7 @@ def test_missing_places(tmp_path: Path) -> None:
     with pytest.raises(LedgerError, match="create the folder"):
         Ledger.open(tmp_path / "none" / "l", EPSILON, DELTA)
     with pytest.raises(LedgerError, match="a folder"):
-        Ledger(tmp_path, EPSILON, DELTA).spend("p", "x", 0.1)
+        spend(Ledger(tmp_path, EPSILON, DELTA), "p", "x", 0.1)
     with pytest.raises(LedgerError, match="a folder"):
         Ledger.load(tmp_path)
 
@@ -487,7 +527,7 @@ def test_read_only_for_real(ledger: Ledger) -> None:
     ledger.path.chmod(0o444)
     assert ledger.entries() == ()
     with pytest.raises(LedgerError, match="permissions"):
-        ledger.spend("p", "x", 0.1)
+        spend(ledger, "p", "x", 0.1)
 
 
 def test_read_only_file(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -499,7 +539,7 @@ def test_read_only_file(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None
     real = os.open
     monkeypatch.setattr(os, "open", refuse)
     with pytest.raises(LedgerError, match="permissions"):
-        ledger.spend("p", "x", 0.1)
+        spend(ledger, "p", "x", 0.1)
     with pytest.raises(LedgerError, match="permissions"):
         Ledger.open(ledger.path.with_name("new"), EPSILON, DELTA)
     assert Ledger.load(ledger.path).entries() == ()
@@ -510,7 +550,7 @@ def test_a_full_disk_refuses_and_counts_nothing(ledger: Ledger, monkeypatch: pyt
     with monkeypatch.context() as patch:
         patch.setattr(os, "write", lambda file, data: real(file, data[: len(data) // 2]))
         with pytest.raises(LedgerError, match="disk full"):
-            ledger.spend("p", "x", ALL)
+            spend(ledger, "p", "x", ALL)
     assert ledger.entries() == ()
-    ledger.spend("p", "x", ALL)
+    spend(ledger, "p", "x", ALL)
     assert len(ledger.entries()) == 1

@@ -96,7 +96,9 @@ def test_other_refusals(mixed_schema: Schema) -> None:
     for delta in (0, 1, 2, math.nan):
         with pytest.raises(DpmerfError, match="delta"):
             make_plan(mixed_schema, 1, delta)
-    with pytest.raises(PlanError, match="preset"):
+    with pytest.raises(
+        PlanError, match=r"no method 'best'\. Choose one of auto, tables, few-rows, wide, paper, images"
+    ):
         make_plan(mixed_schema, 1, 1e-5, preset="best")
     with pytest.raises(PlanError, match="person column"):
         make_plan(mixed_schema, 1, 1e-5, unit=Unit.parse("person:nobody,2"))

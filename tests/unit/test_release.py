@@ -132,3 +132,10 @@ def test_releases_of_format_2_are_read_verified_and_trained(name: str) -> None:
     release = checked.release
     assert release.derived and all(release.embedding(stage).dim > 0 for stage in release.plan.stages)
     assert dpmerf.train(release, seed=1).sample(20).num_rows == 20
+
+
+def test_rewording_the_unit_breaks_no_stored_file(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The unit is data: in the plan, in the guarantee. Words are for people alone."""
+    monkeypatch.setattr(Unit, "describe", lambda self: "Somebody is protected.")
+    for place in (folder, OLD / "tables"):
+        assert Release.load(place).plan.unit == Unit()

@@ -79,7 +79,7 @@ def model(request, mixed_schema: Schema, table: pa.Table) -> Model:
 
 
 def test_the_same_seed_gives_the_same_rows(model: Model) -> None:
-    again = train(model.release, seed=1, steps=LONGER[model.release.plan.preset])
+    again = train(model.release, seed=1, steps=LONGER[model.release.plan.method])
     assert again.sample(300).equals(model.sample(300))
     assert again.history == model.history
     assert not model.sample(300, seed=5).equals(model.sample(300, seed=6))
@@ -144,7 +144,7 @@ def test_the_one_call_api_returns_what_it_was_given(mixed_schema: Schema, table:
 
 def test_training_reaches_the_noise_floor(model: Model) -> None:
     assert model.history.loss[-1] < model.history.loss[0]
-    if model.release.plan.preset == "paper":
+    if model.release.plan.method == "paper":
         assert len(model.history.held_out) == len(model.history.loss) == 4
     else:
         assert model.history.loss[-1] < 3 * model.history.floor

@@ -5,8 +5,8 @@ exactly: mu^2 = sum of mu_i^2. One curve turns mu into (epsilon, delta) (Balle a
 
     delta = Phi(-epsilon/mu + mu/2) - e^epsilon Phi(-epsilon/mu - mu/2)
 
-A choice of one of several candidates by noisy scores (the exponential mechanism) has a loss of bounded range, which
-composes exactly with the Gaussians too; see `losses.py`.
+A selection of one of several candidates by noisy scores (the exponential mechanism) has a loss of bounded range, which
+composes exactly with the Gaussians too; see `selection.py`.
 
 >>> round(noise_multiplier(1.0, 1e-5), 3)
 3.731
@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from dpmerf.accounting.curve import gaussian_delta, gaussian_deltas, upper_tail
-from dpmerf.accounting.selection import MOST_RANGE, choice_losses
+from dpmerf.accounting.selection import MOST_RANGE, selection_losses
 from dpmerf.errors import BudgetError
 
 
@@ -55,8 +55,8 @@ def warnings_for(epsilon: float, delta: float, rows: int | None = None) -> list[
     return found
 
 
-def delta_of(mu: float, epsilon: float, choices: Sequence[float] = ()) -> float:
-    """The smallest delta for which a mu-GDP release, together with `choices`, is (epsilon, delta)-DP.
+def delta_of(mu: float, epsilon: float, ranges: Sequence[float] = ()) -> float:
+    """The smallest delta for which a mu-GDP release with selections of these `ranges` is (epsilon, delta)-DP.
 
     >>> f"{delta_of(1 / 3.7306, 1.0):.2e}"
     '1.00e-05'
@@ -64,8 +64,8 @@ def delta_of(mu: float, epsilon: float, choices: Sequence[float] = ()) -> float:
     _check_mu(mu)
     if not epsilon >= 0:
         raise BudgetError(f"epsilon is {epsilon}: write a number of 0 or more")
-    if choices:
-        losses, mass = choice_losses(tuple(choices))
+    if ranges:
+        losses, mass = selection_losses(tuple(ranges))
         return math.fsum(mass * gaussian_deltas(mu, epsilon - losses))
     return gaussian_delta(mu, epsilon)
 
@@ -82,16 +82,16 @@ def epsilon_of(mu: float, delta: float) -> float:
     return _bisect(enough, 0.0, lambda epsilon: delta_of(mu, epsilon) <= delta)
 
 
-def mu_of(epsilon: float, delta: float, choices: Sequence[float] = ()) -> float:
-    """The largest mu that (epsilon, delta) allows beside `choices`, rounded down.
+def mu_of(epsilon: float, delta: float, ranges: Sequence[float] = ()) -> float:
+    """The largest mu that (epsilon, delta) allows beside selections of these `ranges`, rounded down.
 
-    `delta_of(mu, epsilon, choices) <= delta` holds in floats.
+    `delta_of(mu, epsilon, ranges) <= delta` holds in floats.
     """
     epsilon, delta = check_epsilon(epsilon), check_delta(delta)
     too_much = 1.0
-    while delta_of(too_much, epsilon, choices) <= delta:
+    while delta_of(too_much, epsilon, ranges) <= delta:
         too_much *= 2
-    mu = _bisect(0.0, too_much, lambda mu: delta_of(mu, epsilon, choices) <= delta)
+    mu = _bisect(0.0, too_much, lambda mu: delta_of(mu, epsilon, ranges) <= delta)
     if not (mu > 0 and math.isfinite(1 / mu)):
         raise BudgetError(f"epsilon = {epsilon:g} with delta = {delta:g} is too small for any noise: raise one of them")
     return mu
@@ -113,13 +113,13 @@ def compose(*mus: float) -> float:
     return math.hypot(*mus)
 
 
-def choice_of(epsilon: float, delta: float, mu: float) -> float:
-    """The largest range of one choice that (epsilon, delta) allows beside Gaussian releases of `mu`, rounded down.
+def selection_range(epsilon: float, delta: float, mu: float) -> float:
+    """The largest range of one selection that (epsilon, delta) allows beside Gaussian releases of `mu`, rounded down.
 
-    Losses of a choice have no tails, so it costs less than its share of mu^2 would say:
+    Losses of a selection have no tails, so it costs less than its share of mu^2 would say:
 
     >>> mu = mu_of(1.0, 1e-5)
-    >>> round(choice_of(1.0, 1e-5, mu * 0.6**0.5), 3)
+    >>> round(selection_range(1.0, 1e-5, mu * 0.6**0.5), 3)
     0.38
     """
     epsilon, delta = check_epsilon(epsilon), check_delta(delta)
@@ -185,7 +185,7 @@ class AttackerOdds(NamedTuple):
 
 
 def attacker_odds(
-    epsilon: float, delta: float, mu: float | None = None, choices: Sequence[float] = (), adaptive: bool = False
+    epsilon: float, delta: float, mu: float | None = None, ranges: Sequence[float] = (), adaptive: bool = False
 ) -> AttackerOdds:
     """Odds for the card. `mu` is what was really spent, when it is known; else all that (epsilon, delta) allows.
 
@@ -195,8 +195,8 @@ def attacker_odds(
     """
     epsilon, delta = check_epsilon(epsilon), check_delta(delta)
     mu = mu_of(epsilon, delta) if mu is None else _check_mu(mu)
-    accuracy = (1 + delta_of(mu, 0.0, choices)) / 2 if choices else upper_tail(-mu / 2)
-    return AttackerOdds(accuracy, 1 / (1 + math.exp(-epsilon)), loss_above(epsilon, mu, choices, adaptive))
+    accuracy = (1 + delta_of(mu, 0.0, ranges)) / 2 if ranges else upper_tail(-mu / 2)
+    return AttackerOdds(accuracy, 1 / (1 + math.exp(-epsilon)), loss_above(epsilon, mu, ranges, adaptive))
 
 
 def at_most(value: float) -> str:
@@ -211,25 +211,25 @@ def at_most(value: float) -> str:
     return f"{math.ceil(value / unit - 1e-9) * unit:.2e}"
 
 
-def loss_above(epsilon: float, mu: float, choices: Sequence[float] = (), adaptive: bool = False) -> float:
+def loss_above(epsilon: float, mu: float, ranges: Sequence[float] = (), adaptive: bool = False) -> float:
     """How often, at most, the loss exceeds epsilon: then the belief passes 1 / (1 + e^-epsilon).
 
     One Gaussian release: the loss is normal with mean mu^2/2 and variance mu^2, so Q(epsilon/mu - mu/2), exactly.
-    `adaptive`: what a stage measures may depend on what earlier ones released, and a choice has any law of its range.
-    A larger tail may then be traded for less elsewhere at the same delta curve. Let S be the outcomes whose loss is
-    above epsilon, so Q(S) < e^-epsilon P(S). For every e < epsilon: delta(e) >= P(S) - e^e Q(S) >= P(S) (1 -
+    `adaptive`: what a stage measures may depend on what earlier ones released, and a selection has any law of its
+    range. A larger tail may then be traded for less elsewhere at the same delta curve. Let S be the outcomes whose
+    loss is above epsilon, so Q(S) < e^-epsilon P(S). For every e < epsilon: delta(e) >= P(S) - e^e Q(S) >= P(S) (1 -
     e^(e - epsilon)), hence P(S) <= delta(e) / (1 - e^(e - epsilon)); the smallest of these is taken.
 
     >>> f"{loss_above(1.0, mu_of(1.0, 1e-5), adaptive=True):.1e}"
     '4.1e-04'
     """
     epsilon = check_epsilon(epsilon)
-    if _check_mu(mu) == 0 and not choices:
+    if _check_mu(mu) == 0 and not ranges:
         return 0.0
-    if not (choices or adaptive):
+    if not (ranges or adaptive):
         return upper_tail(epsilon / mu - mu / 2)
     gaps = (epsilon * 0.9**i for i in range(100))
-    return min(1.0, *(delta_of(mu, epsilon - gap, choices) / -math.expm1(-gap) for gap in gaps))
+    return min(1.0, *(delta_of(mu, epsilon - gap, ranges) / -math.expm1(-gap) for gap in gaps))
 
 
 def _number(name: str, value: object, advice: str) -> float:

@@ -127,7 +127,7 @@ class Claim:
 
     @staticmethod
     def of(plan: Plan) -> Claim:
-        return Claim(plan.mu, plan.choices, plan.discrete_delta)
+        return Claim(plan.mu, plan.selections, plan.discrete_delta)
 
     def allows(self, rates: ErrorRates) -> bool:
         """May a release with this claim have such a test? For every ε: TPR ≤ e^ε · FPR + δ(ε), and so for negatives."""

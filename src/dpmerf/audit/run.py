@@ -80,7 +80,7 @@ def audit(plan: Plan, minutes: float = 2.0, seed: int = 0, bars: Bars = SILENT) 
         epsilon=plan.epsilon,
         delta=plan.delta,
         mu=plan.mu,
-        choices=plan.choices,
+        choices=plan.selections,
         best_accuracy=odds.accuracy,
         reached=seen.own_mu / plan.mu,
         attack=attack,

@@ -26,11 +26,18 @@ Label = Annotated[str | None, typer.Option(help="Label column; the schema's own 
 RowsHint = Annotated[int | None, typer.Option(help="Expected number of rows: a public fact or a guess.")]
 UnitText = Annotated[str, typer.Option(help="What is protected: 'row' or 'person:COLUMN,ROWS'.")]
 Neighbours = Annotated[str, typer.Option(help="'replace' (rows public) or 'add-remove'.")]
-Preset = Annotated[str, typer.Option(help="'default' or 'paper' (the paper's method).")]
+MethodName = Annotated[
+    str,
+    typer.Option(
+        "--method",
+        "--preset",
+        help="What is measured and modelled: auto, tables, few-rows, wide, paper or images. --preset is its old name.",
+    ),
+]
 Balanced = Annotated[bool, typer.Option(help="Classes are known to be equally frequent: do not measure them.")]
 Seed = Annotated[int, typer.Option(help="Seed for everything but the noise.")]
 Steps = Annotated[int | None, typer.Option(help="Training steps; a good number if left out.")]
-Device = Annotated[str, typer.Option(help="PyTorch device for the paper preset's network.")]
+Device = Annotated[str, typer.Option(help="PyTorch device for networks: the paper's and those of pictures.")]
 Images = Annotated[bool, typer.Option("--images", help="The data are pictures: .npz, or a folder of class folders.")]
 Size = Annotated[str | None, typer.Option(help="Pictures: HEIGHTxWIDTH, where the container does not state it.")]
 Channels = Annotated[int | None, typer.Option(help="Pictures: 1 (grey) or 3 (colour).")]

@@ -20,8 +20,8 @@ from dpmerf.cli.options import (
     Json,
     Label,
     LedgerFile,
+    MethodName,
     Neighbours,
-    Preset,
     Quiet,
     Read,
     RowsHint,
@@ -55,7 +55,7 @@ def plan(
     rows: RowsHint = None,
     unit: UnitText = "row",
     neighbours: Neighbours = "replace",
-    preset: Preset = "default",
+    method: MethodName = "auto",
     balanced: Balanced = False,
     want: Annotated[
         str | None, typer.Option(help="In place of ε: how sharp answers shall be, for example 'share ± 0.5 points'.")
@@ -80,7 +80,7 @@ def plan(
     )
 
     def make(at: float) -> Plan:
-        return make_plan(declared, at, delta, rows=rows, unit=protected, preset=preset, balanced=balanced)
+        return make_plan(declared, at, delta, rows=rows, unit=protected, method=method, balanced=balanced)
 
     if (epsilon is None) == (want is None):
         raise PlanError("name the budget with --epsilon, or how sharp answers shall be with --want")
@@ -306,7 +306,7 @@ def _print_plan(made: Plan, sharp: list[str], output: Path | None) -> None:
     console.print(table)
     error = found["expected_error"]
     print(f"(ε, δ) = ({made.epsilon:g}, {made.delta:g}), μ = {made.mu:.4f}, noise multiplier σ/Δ = {1 / made.mu:.4f}")
-    for loss_range in made.choices:
+    for loss_range in made.selections:
         print(f"A column is chosen by noisy scores, loss range {loss_range:.4f}; composed with μ it makes up (ε, δ).")
     print(f"δ added by the discrete sampler, included: {made.discrete_delta:.1e}")
     print(f"{made.unit.describe()} Planned for {made.rows:,} rows.")

@@ -22,9 +22,9 @@ from dpmerf.cli.options import (
     Json,
     Label,
     LedgerFile,
+    MethodName,
     Neighbours,
     PixelRange,
-    Preset,
     Quiet,
     Read,
     RowsHint,
@@ -64,7 +64,7 @@ def synth(
     rows: RowsHint = None,
     unit: UnitText = "row",
     neighbours: Neighbours = "replace",
-    preset: Preset = "default",
+    method: MethodName = "auto",
     balanced: Balanced = False,
     n: Annotated[int | None, typer.Option("-n", help="Synthetic rows; as many as the data has if left out.")] = None,
     seed: Seed = 0,
@@ -122,7 +122,7 @@ def synth(
         source = open_data(data, declared)
         source.require(list(declared.learned))
         count = rows if rows is not None else public_rows(source, protected, existing_ledger(ledger))
-    priced = make_plan(declared, epsilon, delta, rows=count, unit=protected, preset=preset, balanced=balanced)
+    priced = make_plan(declared, epsilon, delta, rows=count, unit=protected, method=method, balanced=balanced)
     check_writable(output / "release" if discover else output, size_of(priced))
     charged = open_ledger(ledger, priced, named, noted(quiet))
     made = _run(source, priced, output, asked, charged, quiet or as_json, key, discover)

@@ -92,7 +92,7 @@ def _promise(release: Release) -> tuple[Part, ...]:
     plan = release.plan
     odds = plan.odds
     who = "row" if plan.unit.person is None else "person"
-    choice = " and the choice of a column by noisy scores" if plan.choices else ""
+    choice = " and the choice of a column by noisy scores" if plan.selections else ""
     return (
         Text(plan.unit.describe(), "The unit."),
         Text(

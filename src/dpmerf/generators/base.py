@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, final
+from typing import Any, ClassVar, Self, final
 
 import torch
 from torch import Tensor, nn
 
 from dpmerf.encoding.codec import Batch, Codec
 from dpmerf.errors import ArtefactError
+from dpmerf.plan.queries import Query
+from dpmerf.progress import SILENT, Bars
 from dpmerf.release import Release
 
 
@@ -59,7 +61,21 @@ class Given:
 class Generator(ABC):
     """Draws encoded rows. Holds nothing but what follows from the release."""
 
-    kind: ClassVar[str]
+    kind: ClassVar[str]  # as a saved model names it
+    reads: ClassVar[type[Query]]  # the query whose answers it is trained on
+    takes: ClassVar[type[Any]]  # its settings: a frozen dataclass: every tuned number, each with a default
+
+    @classmethod
+    def settings_for(cls, release: Release) -> Any:
+        """Those that suit a release, where nobody asks for others."""
+        return cls.takes()
+
+    @classmethod
+    @abstractmethod
+    def fit(
+        cls, release: Release, settings: Any, seed: int, *, device: str = "cpu", bars: Bars = SILENT
+    ) -> tuple[Self, History]:
+        """Train on a release alone. The same release, settings and seed give the same generator."""
 
     @abstractmethod
     def draw(self, n: int, given: Given | None, rng: torch.Generator) -> Batch:

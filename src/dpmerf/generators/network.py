@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, final
+from typing import Any, ClassVar, final
 
 import torch
 from torch import Tensor, nn
@@ -19,19 +19,26 @@ from dpmerf.errors import TrainError
 from dpmerf.features.circle_means import mean_cos_sin
 from dpmerf.features.fourier import Fourier
 from dpmerf.generators.base import Generator, Given, History, State, load_weights, weights_of
-from dpmerf.plan.queries import MeanEmbedding
+from dpmerf.plan.queries import MeanEmbedding, Query
 from dpmerf.progress import SILENT, Bars
 from dpmerf.release import Release
 
-LATENT = 10
-STEPS = 2_000
-BATCH = 500  # rows per step, at least BATCH_PER_CLASS of each class
-BATCH_PER_CLASS = 60
-RATE = 1e-2
-HELD_OUT = 0.05  # of the Fourier frequencies
-CHECK_EVERY = 100
-PATIENCE = 6  # checks without a better held-out error, after half of the steps, that end training
-AVERAGED = 0.25  # the last part of the steps, whose weights are averaged
+
+@final
+@dataclass(frozen=True)
+class Settings:
+    """How the paper's network is built and trained."""
+
+    latent: int = 10  # numbers that the network turns into a row
+    steps: int = 2_000
+    batch: int = 500  # rows per step, at least `batch_per_class` of each class
+    batch_per_class: int = 60
+    rate: float = 1e-2
+    held_out: float = 0.05  # of the Fourier frequencies, to judge by
+    check_every: int = 100  # steps
+    patience: int = 6  # checks without a better held-out error, after half of the steps, that end training
+    averaged: float = 0.25  # the last part of the steps, whose weights are averaged
+    least_width: int = 100  # of a hidden layer
 
 
 @final
@@ -56,9 +63,11 @@ class Network(Generator):
     """A trained conditional generator."""
 
     kind: ClassVar[str] = "network"
+    reads: ClassVar[type[Query]] = MeanEmbedding
+    takes: ClassVar[type[Any]] = Settings
 
-    def __init__(self, release: Release, body: nn.Module, shares: Tensor) -> None:
-        self._release = release
+    def __init__(self, release: Release, body: nn.Module, shares: Tensor, settings: Settings) -> None:
+        self._release, self._latent, self._least_width = release, settings.latent, settings.least_width
         self._body = body.eval()
         self._shares = shares
         self._query = _query(release)
@@ -77,7 +86,7 @@ class Network(Generator):
         else:
             labels = torch.multinomial(self._shares, n, replacement=True, generator=rng)
         device = next(self._body.parameters()).device
-        latent = torch.randn(n, LATENT, generator=rng)
+        latent = torch.randn(n, self._latent, generator=rng)
         numbers, tables = self._heads(self._body(_inputs(latent, labels, classes).to(device)))
         codes = {v.name: _drawn(p.cpu(), rng) for v, p in zip(self._query.onehots(codec), tables, strict=True)}
         if label is not None and label.name == codec.schema.label:
@@ -89,42 +98,37 @@ class Network(Generator):
 
     def state(self) -> State:
         tensors = weights_of(self._body)
-        return State({}, {**tensors, "shares": self._shares})
+        return State({"latent": self._latent, "least_width": self._least_width}, {**tensors, "shares": self._shares})
 
     @classmethod
     def from_state(cls, release: Release, state: State) -> Network:
-        body = build(release)
+        settings = Settings(**{name: int(state.settings[name]) for name in ("latent", "least_width") if state.settings})
+        body = build(release, settings)
         load_weights(body, state.tensors)
-        return cls(release, body, state.tensors["shares"])
+        return cls(release, body, state.tensors["shares"], settings)
 
-    @staticmethod
+    @classmethod
     def fit(
-        release: Release,
-        seed: int,
-        *,
-        device: str = "cpu",
-        steps: int = STEPS,
-        bars: Bars = SILENT,
+        cls, release: Release, settings: Settings, seed: int, *, device: str = "cpu", bars: Bars = SILENT
     ) -> tuple[Network, History]:
         """Minimise the noise-weighted distance between the released and the generated embedding."""
-        if steps < 1:
-            raise TrainError(f"steps is {steps}: write 1 or more")
+        s, steps = settings, settings.steps
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            body = build(release).to(device)
+            body = build(release, s).to(device)
         rng = torch.Generator().manual_seed(seed)
         target, query = targets(release), _query(release)
         fourier = query.fourier(release.codec)
-        train_on, held = _split(fourier, rng)
-        loss_of = _Loss(release, target, query, device)
+        train_on, held = _split(fourier, s.held_out, rng)
+        loss_of = _Loss(release, target, query, s.latent, device)
         average = torch.optim.swa_utils.AveragedModel(body)
-        optimiser = torch.optim.Adam(body.parameters(), lr=RATE)
-        schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, steps, eta_min=RATE * 0.01)
+        optimiser = torch.optim.Adam(body.parameters(), lr=s.rate)
+        schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, steps, eta_min=s.rate * 0.01)
         history = History(floor=loss_of.floor(train_on))
-        per_class = max(BATCH // target.classes, BATCH_PER_CLASS)
+        per_class = max(s.batch // target.classes, s.batch_per_class)
         best, waited = math.inf, 0
         if train_on is None and not target.tables:  # nothing but a label: its frequencies are all there is
-            return Network(release, body.cpu(), target.shares), history
+            return Network(release, body.cpu(), target.shares, s), history
         with bars.task("training", total=steps, counted="steps") as advance:
             for step in range(1, steps + 1):
                 body.train()
@@ -132,28 +136,28 @@ class Network(Generator):
                 loss_of(body, per_class, train_on, rng).backward()  # type: ignore[no-untyped-call]
                 optimiser.step()
                 schedule.step()
-                if step > steps * (1 - AVERAGED):
+                if step > steps * (1 - s.averaged):
                     average.update_parameters(body)
                 advance(1)
-                if step % CHECK_EVERY == 0 or step == steps:
+                if step % s.check_every == 0 or step == steps:
                     with torch.no_grad():
                         seen = float(loss_of(body, 4 * per_class, train_on, rng))
                         unseen = float(loss_of(body, 4 * per_class, held, rng)) if held is not None else seen
                     history.note(step, seen, unseen if held is not None else None)
                     best, waited = (unseen, 0) if unseen < best * 0.999 else (best, waited + 1)
-                    if step > steps // 2 and waited >= PATIENCE and step > steps * (1 - AVERAGED):
+                    if step > steps // 2 and waited >= s.patience and step > steps * (1 - s.averaged):
                         break
         final_body = average.module
-        _refresh_norms(final_body, target.classes, rng, device)
-        return Network(release, final_body.cpu(), target.shares), history
+        _refresh_norms(final_body, target.classes, s.latent, rng, device)
+        return Network(release, final_body.cpu(), target.shares, s), history
 
 
 @final
 class _Loss:
     """Σ_c weight_c · (‖Fourier difference‖² + mean over tables of ‖difference‖²)."""
 
-    def __init__(self, release: Release, target: Target, query: MeanEmbedding, device: str) -> None:
-        self._target, self._device = target, device
+    def __init__(self, release: Release, target: Target, query: MeanEmbedding, latent: int, device: str) -> None:
+        self._target, self._latent, self._device = target, latent, device
         self._numeric = len(release.codec.numeric)
         self._onehots = query.onehots(release.codec)
         fourier = query.fourier(release.codec)
@@ -166,7 +170,7 @@ class _Loss:
     def __call__(self, body: nn.Module, per_class: int, pairs: Tensor | None, rng: torch.Generator) -> Tensor:
         classes = self._target.classes
         labels = torch.arange(classes).repeat_interleave(per_class)
-        latent = torch.randn(len(labels), LATENT, generator=rng)
+        latent = torch.randn(len(labels), self._latent, generator=rng)
         out = body(_inputs(latent, labels, classes).to(self._device))
         numbers, tables = heads(out, self._numeric, self._onehots)
         loss = torch.zeros(classes, device=self._device)
@@ -229,14 +233,14 @@ def targets(release: Release) -> Target:
     return Target(counts / counts.sum(), 1 / (1 + noise), fourier, tables, sigma, table_sigma)
 
 
-def build(release: Release) -> nn.Module:
+def build(release: Release, settings: Settings) -> nn.Module:
     """latent ++ one-hot label -> 4d -> 2d -> d, as in the paper, with a least width for narrow tables."""
     query, codec = _query(release), release.codec
     classes = codec.label.size if query.by_label and codec.label else 1
     d = max(1, len(codec.numeric) + sum(v.size for v in query.onehots(codec)))
-    first, second = max(4 * d, 100), max(2 * d, 100)
+    first, second = max(4 * d, settings.least_width), max(2 * d, settings.least_width)
     return nn.Sequential(
-        nn.Linear(LATENT + classes, first),
+        nn.Linear(settings.latent + classes, first),
         nn.BatchNorm1d(first),
         nn.ReLU(),
         nn.Linear(first, second),
@@ -263,17 +267,17 @@ def _inputs(latent: Tensor, labels: Tensor, classes: int) -> Tensor:
     return torch.cat([latent, nn.functional.one_hot(labels, classes).to(latent.dtype)], dim=1)
 
 
-def _split(fourier: Fourier | None, rng: torch.Generator) -> tuple[Tensor | None, Tensor | None]:
+def _split(fourier: Fourier | None, share: float, rng: torch.Generator) -> tuple[Tensor | None, Tensor | None]:
     """Frequencies for training, and a few kept back to judge by."""
     if fourier is None:
         return None, None
     m = fourier.frequencies.shape[1]
     order = torch.randperm(m, generator=rng)
-    held = int(m * HELD_OUT)
+    held = int(m * share)
     return order[held:], order[:held] if held else None
 
 
-def _refresh_norms(body: nn.Module, classes: int, rng: torch.Generator, device: str) -> None:
+def _refresh_norms(body: nn.Module, classes: int, latent: int, rng: torch.Generator, device: str) -> None:
     """Averaged weights need their own batch-norm statistics."""
     for layer in body.modules():
         if isinstance(layer, nn.BatchNorm1d):
@@ -283,7 +287,7 @@ def _refresh_norms(body: nn.Module, classes: int, rng: torch.Generator, device: 
     with torch.no_grad():
         for _ in range(20):
             labels = torch.arange(classes).repeat_interleave(200)
-            body(_inputs(torch.randn(len(labels), LATENT, generator=rng), labels, classes).to(device))
+            body(_inputs(torch.randn(len(labels), latent, generator=rng), labels, classes).to(device))
 
 
 def _query(release: Release) -> MeanEmbedding:

@@ -9,13 +9,6 @@ from torch import Tensor
 
 from dpmerf.encoding.binning import to_simplex
 
-SMOOTHEST = 8  # cosines among which axes that stand out are looked for first
-SURE = 2.0  # standard deviations by which a length must exceed another to be believed
-LAG_NOISE = 2.0  # standard deviations of noise at which the mean of a diagonal counts as nothing
-DIRECTIONS, ROUNDS = 2_048, 20  # that find the covariance behind that of directions
-MIXED = 50  # rounds that find how common each variance is
-RATIOS = torch.cat([torch.zeros(1), torch.logspace(-5, 0.5, 45)]).double()  # variance of a mean to that of the rows
-
 
 def spikes(noisy: Tensor, tau: float) -> Tensor:
     """A symmetric matrix without what noise of standard deviation tau off the diagonal puts into its eigenvalues.
@@ -31,11 +24,11 @@ def spikes(noisy: Tensor, tau: float) -> Tensor:
     return (vectors * kept) @ vectors.T
 
 
-def smooth_spikes(noisy: Tensor, tau: float) -> Tensor:
+def smooth_spikes(noisy: Tensor, tau: float, smoothest: int = 8) -> Tensor:
     """The same, first among smooth vectors: the fewer directions are looked at, the less their noise can reach.
 
     Neighbouring columns are often alike. So the slowest cosines are looked at by themselves, then twice as many, up to
-    all, each time for what is left.
+    all, each time for what is left. `smoothest` is how many are first; 0: all at once.
 
     >>> noisy = torch.randn(64, 64, generator=torch.Generator().manual_seed(0)).triu(1).double()
     >>> smooth = torch.full((64, 64), 10 / 64).double()
@@ -46,7 +39,7 @@ def smooth_spikes(noisy: Tensor, tau: float) -> Tensor:
     at = (torch.arange(size, dtype=noisy.dtype) + 0.5) * math.pi / size
     cosines = torch.cos(torch.arange(size, dtype=noisy.dtype)[:, None] * at)
     cosines = cosines / cosines.norm(dim=1, keepdim=True)
-    found, count = torch.zeros_like(noisy), min(SMOOTHEST, size)
+    found, count = torch.zeros_like(noisy), min(smoothest or size, size)
     while True:
         slow = cosines[:count]
         found = found + slow.T @ spikes(slow @ (noisy - found) @ slow.T, tau) @ slow
@@ -55,11 +48,11 @@ def smooth_spikes(noisy: Tensor, tau: float) -> Tensor:
         count = min(2 * count, size)
 
 
-def stationary(noisy: Tensor, tau: float) -> Tensor:
+def stationary(noisy: Tensor, tau: float, lag_noise: float = 2.0) -> Tensor:
     """The part of a covariance that depends on the distance of two columns alone: its diagonals' means.
 
     A mean of k entries has the noise τ/√k (that of the main one √2 more), far less than an entry, so what neighbours
-    have in common shows where no single entry does. Means within LAG_NOISE of it are nothing. Distant columns count
+    have in common shows where no single entry does. Means within `lag_noise` of it are nothing. Distant columns count
     less, as in any autocovariance.
 
     >>> stationary(torch.tensor([[2.0, 1.0], [1.0, 4.0]]), 0.0).tolist()
@@ -70,7 +63,7 @@ def stationary(noisy: Tensor, tau: float) -> Tensor:
     lag = (row - column).abs()
     entries = torch.bincount(lag.flatten(), minlength=k).to(noisy.dtype)  # (k,) each pair twice
     means = torch.zeros(k, dtype=noisy.dtype).index_add(0, lag.flatten(), noisy.flatten()) / entries
-    noise = LAG_NOISE * tau / (entries / 2).sqrt()
+    noise = lag_noise * tau / (entries / 2).sqrt()
     kept = means * (1 - (noise / means.abs().clamp_min(1e-12)).square()).clamp_min(0)
     kept = kept * (1 - torch.arange(k) / k)
     kept[0] = means[0]
@@ -87,7 +80,9 @@ def positive_definite(matrix: Tensor, least: float) -> tuple[Tensor, Tensor]:
     return to_simplex(values - least, max(float(values.sum()) - least * len(values), 1e-6)) + least, vectors
 
 
-def of_directions(values: Tensor, other: float, free: int) -> tuple[Tensor, float]:
+def of_directions(
+    values: Tensor, other: float, free: int, directions: int = 2_048, rounds: int = 20
+) -> tuple[Tensor, float]:
     """Variances of a normal vector x, by those of √q·x ÷ ‖x‖: k of them, and one common to `free` other axes.
 
     Dividing by the length takes from the large ones, which make the length: they are enlarged until what is left of
@@ -98,11 +93,11 @@ def of_directions(values: Tensor, other: float, free: int) -> tuple[Tensor, floa
     (True, True, True)
     """
     rng = torch.Generator().manual_seed(0)
-    squares = torch.randn(DIRECTIONS, len(values), generator=rng, dtype=torch.float64).square()
-    beside = torch.randn(DIRECTIONS, free, generator=rng, dtype=torch.float64).square().sum(1)
+    squares = torch.randn(directions, len(values), generator=rng, dtype=torch.float64).square()
+    beside = torch.randn(directions, free, generator=rng, dtype=torch.float64).square().sum(1)
     total = float(values.sum()) + other * free
     found, rest = values.clone(), other
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         length = squares @ found + rest * beside  # ‖x‖²
         left = total * found * (squares / length[:, None]).mean(0)
         left_rest = total * rest * float((beside / length).mean()) / free if free else other
@@ -110,17 +105,19 @@ def of_directions(values: Tensor, other: float, free: int) -> tuple[Tensor, floa
     return found, rest
 
 
-def along(noisy: Tensor, variances: Tensor, sigma: float) -> Tensor:
+def along(noisy: Tensor, variances: Tensor, sigma: float, ratios: tuple[float, float, int] = (-5.0, 0.5, 45)) -> Tensor:
     """(k,) the mean of a class in the axes of a covariance: classes differ most where rows do.
 
-    Its prior variance is that of the rows times the ratio that makes the noisy mean likeliest.
+    Its prior variance is that of the rows times the ratio that makes the noisy mean likeliest: 0, or one on a
+    logarithmic scale.
 
     >>> along(torch.tensor([30.0, 1.0]).double(), torch.tensor([100.0, 0.01]).double(), 1.0).round().tolist()
     [30.0, 0.0]
     """
-    spread = RATIOS[:, None] * variances + sigma**2
+    tried = torch.cat([torch.zeros(1), torch.logspace(*ratios)]).double()
+    spread = tried[:, None] * variances + sigma**2
     likely = -(spread.log() + noisy.square() / spread).sum(1)
-    ratio = RATIOS[likely.argmax()]
+    ratio = tried[likely.argmax()]
     return noisy * ratio * variances / (ratio * variances + sigma**2)
 
 
@@ -130,7 +127,7 @@ def toward_zero(noisy: Tensor, freedom: int, sigma: float) -> Tensor:
     return noisy * (1 - noise / energy) if energy > noise else torch.zeros_like(noisy)
 
 
-def as_long(kept: Tensor, noisy: Tensor, sigma: float) -> Tensor:
+def as_long(kept: Tensor, noisy: Tensor, sigma: float, sure: float = 2.0) -> Tensor:
     """What shrinkage kept of a noisy vector, as long as the vector is without its noise, where it is surely longer.
 
     Shrinkage finds the direction; the length of many entries together is known far better than any of them.
@@ -139,11 +136,11 @@ def as_long(kept: Tensor, noisy: Tensor, sigma: float) -> Tensor:
     tensor([5., 0.])
     """
     count, length = len(noisy), float(kept.square().sum())
-    asked = float(noisy.square().sum()) - sigma**2 * (count + SURE * math.sqrt(2 * count))
+    asked = float(noisy.square().sum()) - sigma**2 * (count + sure * math.sqrt(2 * count))
     return kept * math.sqrt(asked / length) if asked > length > 0 else kept
 
 
-def mixed(length: Tensor, free: Tensor, ratio: Tensor, assumed: Tensor) -> Tensor:
+def mixed(length: Tensor, free: Tensor, ratio: Tensor, assumed: Tensor, rounds: int = 50) -> Tensor:
     """(…, m, k) how probable it is, in each of m cases, that its signal has one of k variances (Stephens, 2017).
 
     A case is a vector of so many `free` entries with a squared `length` (…, m) in units of its noise; `ratio` are the
@@ -157,7 +154,7 @@ def mixed(length: Tensor, free: Tensor, ratio: Tensor, assumed: Tensor) -> Tenso
     """
     evidence = (length[..., None] * ratio / (1 + ratio) - free[:, None] * torch.log1p(ratio)) / 2
     common = (assumed / assumed.sum()).expand_as(evidence[..., :1, :])
-    for _ in range(MIXED):
+    for _ in range(rounds):
         weight = torch.softmax(evidence + common.log(), dim=-1)
         common = weight.sum(-2, keepdim=True) + assumed
         common = common / common.sum(-1, keepdim=True)

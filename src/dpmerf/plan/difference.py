@@ -44,7 +44,7 @@ def _facts(plan: Plan) -> dict[str, Any]:
         "protected": plan.unit.describe(),
         "attacker is right at most": round(plan.odds.accuracy, 4),
         "expected rows": plan.rows,
-        "preset": plan.preset,
+        "method": plan.method,
         "label": plan.schema.label,
         "classes known to be balanced": plan.balanced,
         "coordinates": plan.coordinates,

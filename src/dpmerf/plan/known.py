@@ -15,6 +15,7 @@ from dpmerf.accounting.events import Gaussian
 from dpmerf.encoding.binning import Binning
 from dpmerf.encoding.codec import Codec
 from dpmerf.encoding.normal_scores import Scores
+from dpmerf.features.algebra import BITS
 from dpmerf.plan.embedding import Embedding
 from dpmerf.plan.measurements import Measurement, measured, table_of, tables_of
 from dpmerf.plan.plan import Plan
@@ -22,6 +23,7 @@ from dpmerf.plan.queries import Derived, Directions, Query, Tables
 from dpmerf.plan.stages import Stage
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from torch import Tensor
 
 
@@ -87,6 +89,22 @@ class Known:
     def table(self, *columns: str) -> Measurement:
         """The finest of them; if it was measured several times, the mean by precision. TrainError if there is none."""
         return table_of(self.measurements, columns)
+
+    def distance(self, rows: pa.Table) -> float:
+        """How far rows lie from the release: ‖released − their mean embedding‖², whitened by its noise, ÷ dimension.
+
+        One measure for whatever drew them, and no private row is needed. For rows like those measured the noise
+        alone makes it 1, up to √(2/dimension); rows that say something else lie farther away. Draw at least as many as
+        were measured, or what they vary by chance is seen as well.
+        """
+        batch, square, dim = self.codec.encode(rows, as_written=True), 0.0, 0
+        for stage in self.plan.stages:
+            if stage.query.event is Gaussian and stage.name in self.sums:
+                mean = self.embedding(stage).mean(batch)
+                expected = mean * (self.rows_estimate * 2**BITS)
+                gap = (self.sums[stage.name].double() - expected) / self.plan.price_of(stage).sigma
+                square, dim = square + float(gap.square().sum()), dim + len(gap)
+        return square / max(dim, 1)
 
     @cached_property
     def rows_estimate(self) -> float:

@@ -13,15 +13,15 @@ from typing import Any, TypeVar, final
 
 from pydantic import TypeAdapter, ValidationError
 
-from dpmerf.accounting.events import Gaussian
+from dpmerf.accounting.events import Added, Event, Gaussian, Selection
 from dpmerf.accounting.gaussian import (
     AttackerOdds,
     attacker_odds,
     check_delta,
     check_epsilon,
-    choice_of,
     discrete_delta,
     mu_of,
+    selection_range,
     warnings_for,
 )
 from dpmerf.accounting.unit import Unit
@@ -35,7 +35,7 @@ from dpmerf.schema import Schema
 from dpmerf.shown import Shown
 
 FORMAT = 1
-LEAST_RANGE = 1e-6  # of a choice: below it nothing is chosen but by chance
+LEAST_RANGE = 1e-6  # of a selection: below it nothing is selected but by chance
 _FIELDS = {"format", "schema", "epsilon", "delta", "unit", "rows", "preset", "balanced", "stages"}
 _QUERY: TypeAdapter[AnyQuery] = TypeAdapter(AnyQuery)
 Q = TypeVar("Q", bound=Query)
@@ -48,7 +48,7 @@ class Plan(Shown):
 
     Parameters
     ----------
-    schema, epsilon, delta, unit, rows, preset, balanced
+    schema, epsilon, delta, unit, rows, method, balanced
         As in `make_plan`.
     stages : tuple of Stage
         What is measured, in order, each with its share of the budget.
@@ -63,7 +63,7 @@ class Plan(Shown):
     delta: float
     unit: Unit
     rows: int  # expected number of rows: public, or a person's guess
-    preset: str
+    method: str  # its name; "default" in old plans. Stored as `preset`
     balanced: bool  # classes are declared to be equally frequent: their counts are not measured
     stages: tuple[Stage, ...]
 
@@ -110,20 +110,20 @@ class Plan(Shown):
 
     @cached_property
     def mu(self) -> float:
-        """The Gaussian stages together are μ-GDP: all of the release, unless it has a choice."""
+        """The Gaussian stages together are μ-GDP: all of the release, unless it has a selection."""
         gaussian = [s.share for s in self.stages if s.query.event is Gaussian]
         if len(gaussian) == len(self.stages):
             return self._whole_mu
         return self._whole_mu * math.sqrt(math.fsum(gaussian) / _total(self.stages))
 
     @cached_property
-    def choices(self) -> tuple[float, ...]:
-        """The range of the choice's loss, if there is one: all that (ε, δ) leaves beside the Gaussian stages."""
+    def selections(self) -> tuple[float, ...]:
+        """The range of a selection's loss, if there is one: all that (ε, δ) leaves beside the Gaussian stages."""
         if all(s.query.event is Gaussian for s in self.stages):
             return ()
-        found = choice_of(self.epsilon, self.delta - self.discrete_delta, self.mu)
+        found = selection_range(self.epsilon, self.delta - self.discrete_delta, self.mu)
         if found < LEAST_RANGE:
-            raise PlanError("the choice has too small a share of the budget: make the plan with `dpmerf plan`")
+            raise PlanError("the selection has too small a share of the budget: make the plan with `dpmerf plan`")
         return (found,)
 
     @cached_property
@@ -142,20 +142,26 @@ class Plan(Shown):
         prices = self._prices(mu_of(self.epsilon, self.delta), ())
         return sum(discrete_delta(epsilon, p.coordinates, p.sigma) for p in prices)
 
+    def events(self, epsilon: float) -> tuple[Event, ...]:
+        """What the release costs. `epsilon` is where the sampler's part is computed: a ledger's limit."""
+        gaussian: tuple[Event, ...] = (Gaussian(self.mu),)
+        selections = tuple(Selection(r) for r in self.selections)
+        return (*gaussian, *selections, Added(self.discrete_delta_at(epsilon)))
+
     @cached_property
     def prices(self) -> tuple[Price, ...]:
         """One price per stage."""
-        return tuple(self._prices(self._whole_mu, self.choices))
+        return tuple(self._prices(self._whole_mu, self.selections))
 
-    def _prices(self, mu: float, choices: tuple[float, ...]) -> Iterator[Price]:
+    def _prices(self, mu: float, ranges: tuple[float, ...]) -> Iterator[Price]:
         total = _total(self.stages)
         for stage in self.stages:
             phi = stage.query.nominal(self)
             if stage.query.event is Gaussian:
                 part = mu * math.sqrt(stage.share / total)
                 yield price_of_sums(stage.name, stage.share, part, phi, self.unit)
-            elif choices:
-                yield price_of_selection(stage.name, stage.share, choices[0], phi, self.unit)
+            elif ranges:
+                yield price_of_selection(stage.name, stage.share, ranges[0], phi, self.unit)
 
     @property
     def coordinates(self) -> int:
@@ -168,7 +174,7 @@ class Plan(Shown):
     @cached_property
     def odds(self) -> AttackerOdds:
         """What an attacker can still learn. Stages after the first may depend on what was released before them."""
-        return attacker_odds(self.epsilon, self.delta, self.mu, self.choices, adaptive=len(self.stages) > 1)
+        return attacker_odds(self.epsilon, self.delta, self.mu, self.selections, adaptive=len(self.stages) > 1)
 
     def expected_error(self) -> dict[str, Any] | None:
         """Proposition 1 for the plan's Fourier features: both bounds, and the D it recommends. None: there are none."""
@@ -205,7 +211,7 @@ class Plan(Shown):
             "delta": self.delta,
             "mu": self.mu,
             "noise_multiplier": 1 / self.mu,
-            "choices": list(self.choices),
+            "choices": list(self.selections),
             "discrete_delta": self.discrete_delta,
             "diameter": main.diameter,
             "norm_bound": main.norm_bound,
@@ -229,7 +235,7 @@ class Plan(Shown):
             "unit": self.unit.describe(),
             "rows": self.rows,
             "rows_public": self.unit.rows_public,
-            "preset": self.preset,
+            "method": self.method,
             "label": self.schema.label,
             "expected_error": self.expected_error(),
             "warnings": warnings_for(self.epsilon, self.delta, self.rows),
@@ -249,7 +255,7 @@ class Plan(Shown):
             "delta": self.delta,
             "unit": self.unit.to_dict(),
             "rows": self.rows,
-            "preset": self.preset,
+            "preset": self.method,
             "balanced": self.balanced,
             "stages": [
                 {"name": s.name, "share": s.share, "recipe": s.query.model_dump(mode="json")} for s in self.stages
@@ -272,7 +278,7 @@ class Plan(Shown):
                 delta=data["delta"],
                 unit=Unit.from_dict(data["unit"]),
                 rows=data["rows"],
-                preset=str(data["preset"]),
+                method=str(data["preset"]),
                 balanced=data["balanced"],
                 stages=tuple(
                     Stage(str(s["name"]), float(s["share"]), _QUERY.validate_python(s["recipe"]))

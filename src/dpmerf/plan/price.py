@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import final
 
+from dpmerf.accounting.events import Gaussian, Selection
 from dpmerf.accounting.unit import Unit
 from dpmerf.errors import PlanError
 from dpmerf.features.algebra import BITS, Block, FeatureMap
@@ -15,13 +16,12 @@ from dpmerf.features.algebra import BITS, Block, FeatureMap
 class Price:
     """What a stage costs. `sigma` is the noise in units of the integer grid (2⁻²⁴).
 
-    For a choice it is the scale of the noise on its scores, at most, with their sensitivity, and μ is 0: see
-    `Plan.choices`.
+    For a selection it is the scale of the noise on its scores, at most, with their sensitivity.
     """
 
     stage: str
     share: float
-    mu: float
+    event: Gaussian | Selection
     norm_bound: float
     diameter: float
     sensitivity: float
@@ -30,11 +30,16 @@ class Price:
     coordinates: int
     groups: tuple[tuple[str, int, float], ...]  # (what, coordinates, noise of one count or feature sum)
     bounds: tuple[float, float]  # norm and diameter of a row in units of the integer grid: what σ was made for
-    largest: int  # coordinates of the map at its largest; of a choice, of the tables that are scored
+    largest: int  # coordinates of the map at its largest; of a selection, of the tables that are scored
+
+    @property
+    def mu(self) -> float:
+        """Of Gaussian noise; 0 for a selection, whose cost is a range."""
+        return self.event.mu if isinstance(self.event, Gaussian) else 0.0
 
     def released(self, phi: FeatureMap) -> int:
         """How many numbers come out of a stage whose map is `phi`: its sums, or one, which candidate was selected."""
-        return 1 if self.mu == 0 else phi.dim
+        return phi.dim if isinstance(self.event, Gaussian) else 1
 
     def check(self, phi: FeatureMap) -> None:
         """PlanError if `phi`, the stage's map as resolved by earlier stages, exceeds what was priced. Public facts."""
@@ -55,7 +60,7 @@ def price_of_sums(stage: str, share: float, mu: float, phi: FeatureMap, unit: Un
     return Price(
         stage,
         share,
-        mu,
+        Gaussian(mu),
         phi.norm_bound,
         phi.diameter,
         moved,
@@ -73,7 +78,8 @@ def price_of_selection(stage: str, share: float, loss_range: float, phi: Feature
     moved, multiplier = unit.sensitivity(1.0, 2.0), 2 / loss_range
     groups = (("one column, by noisy scores", 1, moved * multiplier),)
     sigma = moved * multiplier * 2**BITS
-    return Price(stage, share, 0.0, 1.0, 2.0, moved, multiplier, sigma, 1, groups, phi.integer_bounds, phi.dim)
+    event = Selection(loss_range)
+    return Price(stage, share, event, 1.0, 2.0, moved, multiplier, sigma, 1, groups, phi.integer_bounds, phi.dim)
 
 
 def _groups(phi: FeatureMap) -> dict[str, list[Block]]:

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import torch
 
+from dpmerf.accounting.events import Added, Gaussian
 from dpmerf.discovery.discovery import Discovery, first_look, second_look, text_columns
 from dpmerf.discovery.looks import digits, look, scale, window
 from dpmerf.discovery.purchase import LEFT_OUT, Purchase, map_of_scales
@@ -73,7 +74,7 @@ def _charge(ledger: Ledger | None, purchase: Purchase) -> Charge | None:
     if ledger is None:
         return None
     extra = purchase.discrete_delta_at(ledger.epsilon) + purchase.threshold_delta_at(ledger.epsilon)
-    entry = ledger.spend(purchase.hash, "discover", purchase.mu, extra, unit=purchase.unit)
+    entry = ledger.spend(purchase.hash, "discover", (Gaussian(purchase.mu), Added(extra)), purchase.unit)
     return Charge(ledger.id, entry.hash)
 
 

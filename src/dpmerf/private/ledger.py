@@ -11,16 +11,17 @@ import getpass
 import json
 import math
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, final
 
-from dpmerf.accounting.gaussian import check_delta, check_epsilon, compose, delta_of, epsilon_of, mu_of
-from dpmerf.accounting.selection import MOST_RANGE
+from dpmerf.accounting.events import Composed, Event, composed, delta, to_json
+from dpmerf.accounting.gaussian import check_delta, check_epsilon, delta_of, epsilon_of, mu_of
 from dpmerf.accounting.unit import Unit
-from dpmerf.errors import LedgerError
-from dpmerf.private.ledger_file import FORMAT, Entry, append, create, entry_of, is_price, locked, parse, read, seal
+from dpmerf.errors import BudgetError, LedgerError
+from dpmerf.private.ledger_file import FORMAT, Entry, append, check_price, create, entry_of, locked, parse, read, seal
 
 TOLERANCE = 1e-12  # relative to delta: a plan that uses exactly the limit must pass in spite of float rounding
 WHO = "DPMERF_WHO"  # the variable that says who spends, where the machine's user is not a person
@@ -85,43 +86,35 @@ class Ledger:
         self,
         plan: str,
         purpose: str,
-        mu: float,
-        extra_delta: float = 0.0,
-        choices: tuple[float, ...] = (),
-        unit: Unit | None = None,
+        events: Sequence[Event],
+        unit: Unit,
     ) -> Entry:
         """Write a spend to the disk if the limit allows it, else raise LedgerError. Call it before reading any row.
 
-        All entries together cost delta_of(sqrt(sum of mu^2), limit epsilon, all choices) + sum of extra_delta. The
-        second sum is right only if `extra_delta` is computed for the ledger's epsilon: discrete_delta(ledger.epsilon,
-        ...). Prices add up for one unit of privacy only: another one is refused. All of it happens under one lock.
+        All entries together cost `delta` of all their events at the limit's epsilon, for which what adds to delta
+        outright must have been computed. Prices add up for one unit of privacy only: another one is refused. All of it
+        happens under one lock.
         """
-        mu, extra_delta = float(mu), float(extra_delta)
-        if not is_price(mu, extra_delta, choices):
-            raise LedgerError(
-                f"cannot spend mu = {mu}, extra_delta = {extra_delta}, choices = {choices}: mu > 0, "
-                f"0 <= extra_delta < 1, and a choice has a range above 0 and at most {MOST_RANGE:g}"
-            )
+        try:
+            check_price(events)
+        except BudgetError as problem:
+            raise LedgerError(f"cannot spend: {problem}") from None
         with locked(self.path, os.O_RDWR | os.O_APPEND) as file:
             content = parse(self.path, read(self.path, file))
             self._check_header(content.header)
             self._check_unit(content.entries, unit)
-            before = _together(content.entries)
-            made = (*before.choices, *choices)
-            cost = delta_of(compose(before.mu, mu), self.epsilon, made) + before.extra_delta + extra_delta
-            if cost > self.delta * (1 + TOLERANCE):
+            spent = [event for entry in content.entries for event in entry.events]
+            if delta([*spent, *events], self.epsilon) > self.delta * (1 + TOLERANCE):
                 raise LedgerError(self._refusal(content.entries))
             record = {
                 "kind": "spend",
                 "time": _now(),
                 "plan": plan,
                 "purpose": purpose,
-                "mu": mu,
-                "extra_delta": extra_delta,
+                "events": [to_json(event) for event in events],
+                "unit": unit.to_dict(),
                 "prev": content.last_hash,
-                **({"choices": list(choices)} if choices else {}),
-                **({"unit": unit.to_dict()} if unit else {}),
-                **({"who": _who()} if content.header["format"] >= 3 else {}),
+                "who": _who(),
             }
             line = seal(record)
             append(self.path, file, content.close_last_line + line)
@@ -157,7 +150,7 @@ class Ledger:
         return content.entries
 
     def spent_mu(self) -> float:
-        """mu of all entries together; choices come on top."""
+        """mu of all entries together; selections come on top."""
         return _together(self.entries()).mu
 
     def remaining_epsilon(self) -> float:
@@ -175,8 +168,8 @@ class Ledger:
             "dataset": self.dataset,
             "opened": self.opened,
             "spent_mu": together.mu,
-            "spent_choices": list(together.choices),
-            "spent_extra_delta": together.extra_delta,
+            "spent_choices": list(together.ranges),
+            "spent_extra_delta": together.added,
             "remaining_epsilon": self._remaining(entries),
             "entries": [
                 {
@@ -184,9 +177,10 @@ class Ledger:
                     "plan": e.plan,
                     "purpose": e.purpose,
                     "who": e.who,
-                    "mu": e.mu,
-                    "choices": list(e.choices),
-                    "extra_delta": e.extra_delta,
+                    "events": [to_json(event) for event in e.events],
+                    "mu": composed(e.events).mu,
+                    "choices": list(composed(e.events).ranges),
+                    "extra_delta": composed(e.events).added,
                     "unit": e.unit.to_dict() if e.unit else None,
                     "hash": e.hash,
                 }
@@ -198,10 +192,10 @@ class Ledger:
         if not entries:
             return self.epsilon
         spent = _together(entries)
-        spendable = self.delta - spent.extra_delta
-        if spendable <= 0 or delta_of(spent.mu, self.epsilon, spent.choices) >= spendable:
+        spendable = self.delta - spent.added
+        if spendable <= 0 or delta_of(spent.mu, self.epsilon, spent.ranges) >= spendable:
             return 0.0
-        limit = mu_of(self.epsilon, spendable, spent.choices)
+        limit = mu_of(self.epsilon, spendable, spent.ranges)
         return min(self.epsilon, epsilon_of(math.sqrt((limit - spent.mu) * (limit + spent.mu)), self.delta))
 
     def _refusal(self, entries: tuple[Entry, ...]) -> str:
@@ -216,9 +210,14 @@ class Ledger:
         if (header["epsilon"], header["delta"], header.get("id", "")) != (self.epsilon, self.delta, self.id):
             raise LedgerError(f"{self.path} was replaced by another ledger: open it again")
 
-    def _check_unit(self, entries: tuple[Entry, ...], unit: Unit | None) -> None:
+    def _check_unit(self, entries: tuple[Entry, ...], unit: Unit) -> None:
         for entry in entries:
-            if unit and entry.unit and not unit.adds_up_with(entry.unit):
+            if entry.unit is None:
+                raise LedgerError(
+                    f"{self.path} does not say as data for which unit of privacy it counts: it is of an old format. "
+                    f"Open a new ledger with what is left of this one (epsilon = {self._remaining(entries):.4g})"
+                )
+            if not unit.adds_up_with(entry.unit):
                 raise LedgerError(
                     f"{self.path} counts for another unit of privacy ({entry.unit.describe().rstrip('.')}): keep one "
                     "ledger per dataset and unit. Nothing was read"
@@ -237,17 +236,6 @@ def _who() -> str:
         return str(os.getuid())
 
 
-@dataclass(frozen=True)
-class _Together:
-    mu: float
-    extra_delta: float
-    choices: tuple[float, ...]
-
-
-def _together(entries: tuple[Entry, ...]) -> _Together:
+def _together(entries: tuple[Entry, ...]) -> Composed:
     """What several spends add up to."""
-    return _Together(
-        compose(*(entry.mu for entry in entries)),
-        math.fsum(entry.extra_delta for entry in entries),
-        tuple(r for entry in entries for r in entry.choices),
-    )
+    return composed(event for entry in entries for event in entry.events)

@@ -1,8 +1,8 @@
 """The ledger's file: lines of JSON, sealed and chained, read whole and appended under a lock.
 
-Format 2: entries say for which unit of privacy they count. Format 3: the header names the data set and when the ledger
-was opened, and entries say who spent. Files of older formats are read and continued as they are; entries of format 1
-said their unit in a sentence, which is understood.
+Format 3: the header names the data set and when the ledger was opened; a spend is a list of events, and says for which
+unit of privacy it counts and who spent. Files of format 2, whose spends are numbers, are read and continued. Files of
+format 1 are read; they did not say the unit as data, so nothing is added.
 """
 
 from __future__ import annotations
@@ -12,24 +12,23 @@ import hashlib
 import json
 import math
 import os
-import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, final
 
-from dpmerf.accounting.selection import MOST_RANGE
+from dpmerf.accounting.events import Added, Event, Gaussian, Selection, from_json
 from dpmerf.accounting.unit import Unit
-from dpmerf.errors import DpmerfError, LedgerError
+from dpmerf.errors import BudgetError, DpmerfError, LedgerError
 
 FORMAT = 3
 _VOID = b"#void"  # closes a line whose write was cut short; no whole line ends like this
 _HEADER = {"format", "kind", "epsilon", "delta", "hash"}
 _HEADERS = {1: _HEADER, 2: {*_HEADER, "id"}, 3: {*_HEADER, "id", "dataset", "opened"}}
-_SPEND = {"kind", "time", "plan", "purpose", "mu", "extra_delta", "prev", "hash"}
-_OPTIONAL = {"choices", "unit", "who"}
-_PERSON = re.compile(r"one person \(all rows with the same '(.+)', at most (\d+) rows? of them used\)", re.S)
+_ALWAYS = {"kind", "time", "plan", "purpose", "prev", "hash"}
+_SPEND = _ALWAYS | {"events", "unit", "who"}
+_OLD_SPEND, _OLD_OPTIONAL = _ALWAYS | {"mu", "extra_delta"}, {"choices", "unit"}  # of formats 1 and 2
 
 
 @final
@@ -40,10 +39,8 @@ class Entry:
     time: str  # UTC
     plan: str  # hash of the plan
     purpose: str
-    mu: float
-    extra_delta: float
-    choices: tuple[float, ...]  # ranges of their losses
-    unit: Unit | None  # for which these are the prices; None: it was not said
+    events: tuple[Event, ...]
+    unit: Unit | None  # for which these are the prices; None: it was not said (format 1)
     hash: str
     who: str = ""  # spent it, as the machine calls them; empty: it was not said
 
@@ -86,18 +83,17 @@ def parse(path: Path, raw: bytes) -> Content:
         if line.endswith(_VOID) and _is_beginning(line):
             continue
         record = _open_seal(path, number, line)
-        if set(record) - _OPTIONAL != _SPEND or record["kind"] != "spend":
+        old = header["format"] < FORMAT and set(record) - _OLD_OPTIONAL == _OLD_SPEND
+        if not (set(record) == _SPEND or old) or record["kind"] != "spend":
             raise _damaged(path, f"line {number} is not a spend")
         if record["prev"] != last_hash:
             raise _damaged(path, f"line {number} does not follow the line before it")
         if not isinstance(record.get("who", ""), str):
             raise _damaged(path, f"line {number} does not say who spent")
-        if not is_price(record["mu"], record["extra_delta"], record.get("choices", [])):
-            raise _damaged(path, f"line {number} has an impossible price")
         try:
             entries.append(entry_of(record))
         except (DpmerfError, TypeError):
-            raise _damaged(path, f"line {number} has an impossible unit of privacy") from None
+            raise _damaged(path, f"line {number} has an impossible price or unit of privacy") from None
         last_hash = record["hash"]
     return Content(header, tuple(entries), last_hash, close)
 
@@ -116,14 +112,6 @@ def _is_limit(epsilon: object, delta: object) -> bool:
     if not (type(epsilon) in (int, float) and type(delta) is float):
         return False
     return math.isfinite(epsilon) and epsilon > 0 and 0 < delta < 1  # type: ignore[arg-type,operator]
-
-
-def is_price(mu: object, extra_delta: object, choices: object) -> bool:
-    if not (isinstance(mu, float) and isinstance(extra_delta, float) and isinstance(choices, list | tuple)):
-        return False
-    if not all(isinstance(r, float) and 0 < r <= MOST_RANGE for r in choices):
-        return False
-    return math.isfinite(mu) and mu > 0 and 0 <= extra_delta < 1
 
 
 def seal(record: dict[str, Any]) -> bytes:
@@ -150,19 +138,28 @@ def _sha256(data: bytes) -> str:
 
 
 def entry_of(record: dict[str, Any]) -> Entry:
-    known = {key: record[key] for key in ("time", "plan", "purpose", "mu", "extra_delta", "hash")}
-    unit = Unit.from_dict(record["unit"]) if "unit" in record else _unit_said(record["purpose"])
-    return Entry(**known, choices=tuple(record.get("choices", ())), unit=unit, who=record.get("who", ""))
+    """A line as data."""
+    known = {key: record[key] for key in ("time", "plan", "purpose", "hash")}
+    unit = Unit.from_dict(record["unit"]) if "unit" in record else None
+    return Entry(**known, events=_events(record), unit=unit, who=record.get("who", ""))
 
 
-def _unit_said(purpose: Any) -> Unit | None:
-    """The unit of an entry of format 1, which is a sentence at the end of its purpose: None if there is none."""
-    _, _, said = str(purpose).partition(". Protected: ")
-    if not said:
-        return None
-    person = _PERSON.match(said)
-    neighbours = "add-remove" if ", added or removed. The number of rows is" in said else "replace"
-    return Unit(person[1], int(person[2]), neighbours) if person else Unit(neighbours=neighbours)  # type: ignore[arg-type]
+def _events(record: dict[str, Any]) -> tuple[Event, ...]:
+    if "events" in record:
+        if not isinstance(record["events"], list):
+            raise TypeError("events are a list")
+        events = tuple(from_json(event) for event in record["events"])
+    else:
+        selections = [Selection(r) for r in record.get("choices", [])]
+        events = (Gaussian(record["mu"]), *selections, Added(record["extra_delta"]))
+    check_price(events)
+    return events
+
+
+def check_price(events: Sequence[Event]) -> None:
+    """BudgetError if nothing is bought: every release so far has Gaussian noise or a selection."""
+    if not any(isinstance(event, Gaussian | Selection) for event in events):
+        raise BudgetError("a spend needs an event of Gaussian noise or a selection")
 
 
 def _damaged(path: Path, why: str) -> LedgerError:

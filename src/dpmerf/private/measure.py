@@ -78,9 +78,8 @@ def _private(
     exact: Tensor, phi: FeatureMap, stage: Stage, price: Price, known: Known, noise: NoiseSource, bars: Bars
 ) -> Tensor:
     """What leaves the room: noisy sums, or which candidate was selected by noisy scores."""
-    if stage.query.event is Selection:
-        (loss_range,) = known.plan.choices
-        return torch.tensor([choose(exact, phi, class_shares(known), known.plan.unit, loss_range, noise)])
+    if isinstance(price.event, Selection):
+        return torch.tensor([choose(exact, phi, class_shares(known), known.plan.unit, price.event.range, noise)])
     with bars.task(f"noise ({stage.name})", total=phi.dim) as advance:
         return noise.add(exact, price.sigma, advance)
 
@@ -89,6 +88,5 @@ def _charge(ledger: Ledger | None, plan: Plan) -> Charge | None:
     """Spend, for the plan's unit of privacy."""
     if ledger is None:
         return None
-    extra = plan.discrete_delta_at(ledger.epsilon)
-    entry = ledger.spend(plan.hash, f"release ({plan.preset})", plan.mu, extra, plan.choices, plan.unit)
+    entry = ledger.spend(plan.hash, f"release ({plan.method})", plan.events(ledger.epsilon), plan.unit)
     return Charge(ledger.id, entry.hash)

@@ -19,7 +19,7 @@ def card(plan: Plan, noise: str, private: bool, rows: str, column: str | None, c
         f"{p.coordinates:,} |"
         for p in plan.prices
     )
-    choice = "".join(f"the choice of '{column}' (range {r:.6f}) composed with it; " for r in plan.choices)
+    choice = "".join(f"the choice of '{column}' (range {r:.6f}) composed with it; " for r in plan.selections)
     return f"""# Guarantee
 {test}
 This release is ({plan.epsilon:g}, {plan.delta:g})-differentially private.

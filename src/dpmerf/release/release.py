@@ -86,13 +86,13 @@ class Release(Shown, Known):
             "delta": plan.delta,
             "mu": plan.mu,
             "discrete_delta": plan.discrete_delta,
-            "unit": plan.unit.describe(),
+            "unit": plan.unit.to_dict(),
             "rows_public": plan.unit.rows_public,
             "attacker_accuracy": plan.odds.accuracy,
             "attacker_posterior": plan.odds.posterior,
             "attacker_posterior_passed": plan.odds.passed,
             "sigma": {p.stage: p.sigma for p in plan.prices},
-            **({"choices": list(plan.choices)} if plan.choices else {}),
+            **({"choices": list(plan.selections)} if plan.selections else {}),
         }
 
     @property
@@ -185,6 +185,8 @@ def _check(document: dict[str, Any], tensors: bytes, where: str) -> Release:
         true, claimed = release.guarantee(), document["guarantee"]
         if document["format"] == 1:
             del true["attacker_posterior_passed"]  # not said then
+        if document["format"] < 3:  # the unit was said in words, which may change; the plan says it as data
+            claimed = {**claimed, "unit": true["unit"]}
         for key in (*true, *claimed):
             if key not in true or not _same(true[key], claimed.get(key)):
                 raise refuse(f"its guarantee was changed: '{key}' does not follow from the plan")

@@ -2,14 +2,14 @@
 
 A direction is a normal vector with the class's mean and covariance, brought to length 1. The covariance is that of
 groups of neighbouring columns, which depends on their distance but for a few axes that stand out, and noise of each
-column's own; `elliptic_fit.py` reads them off the release.
+column's own; `estimate.py` reads them off the release.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import ClassVar, final
+from typing import Any, ClassVar, final
 
 import torch
 from torch import Tensor
@@ -19,22 +19,20 @@ from dpmerf.encoding.normal_scores import LENGTHS
 from dpmerf.errors import ArtefactError
 from dpmerf.features.moments import Moments
 from dpmerf.generators.base import Generator, Given, History, State, apportion, overwrite
+from dpmerf.generators.elliptic.elliptic_settings import EllipticSettings
 from dpmerf.generators.elliptic.estimate import (
-    QUANTILES,
     Fitted,
     classes_of,
     estimate,
-    length_ends,
     mean_scores,
+    norm_ends,
     query_of,
     scores_of,
 )
+from dpmerf.plan.queries import Directions, Query
 from dpmerf.progress import SILENT, Bars
 from dpmerf.release import Release
 
-SIMULATED = 16_384  # rows from which the quantiles of what is drawn are taken
-DRAWN = 8_192  # rows at a time
-LEAST_KEPT = 0.5  # of how far classes lie apart, once rows are divided by their lengths
 TENSORS = ("shares", "means", "factors", "own", "lengths", "quantiles")
 
 
@@ -43,12 +41,19 @@ class Elliptic(Generator):
     """A fitted model, ready to draw."""
 
     kind: ClassVar[str] = "elliptic"
+    reads: ClassVar[type[Query]] = Directions
+    takes: ClassVar[type[Any]] = EllipticSettings
 
-    def __init__(self, release: Release, fitted: Fitted) -> None:
-        self._release, self._fitted = release, fitted
+    def __init__(self, release: Release, fitted: Fitted, settings: EllipticSettings) -> None:
+        self._release, self._fitted, self._settings = release, fitted, settings
         self._query = query_of(release)
-        self._scores = scores_of(release).moved(mean_scores(release))
+        scores = scores_of(release)
+        self._scores = scores.moved(mean_scores(release, settings.longest)) if settings.moved else scores
         self._moments = self._query.moments(release.codec)
+
+    @property
+    def _ends(self) -> Tensor:
+        return norm_ends(self._settings.longest)
 
     @property
     def conditions(self) -> frozenset[str]:
@@ -62,14 +67,14 @@ class Elliptic(Generator):
         held = self._held(given) if given else {}
         parts, labels, left = [], [], n
         while left > 0:
-            size = min(left, DRAWN)
+            size = min(left, self._settings.drawn)
             if held:
-                classes, scores = _draw_given(f, self._moments, shares, held, size, rng)
+                classes, scores = _draw_given(f, self._moments, shares, held, size, self._ends, rng)
             else:
                 counts = apportion(shares, size, rng)
                 classes = torch.repeat_interleave(torch.arange(len(counts)), counts)
                 classes = classes[torch.randperm(size, generator=rng)]
-                scores = _draw(f, self._moments, classes, rng)
+                scores = _draw(f, self._moments, classes, self._ends, rng)
             parts.append(_ranks(scores, f.quantiles))
             labels.append(classes)
             left -= size
@@ -100,7 +105,10 @@ class Elliptic(Generator):
         return codes, within
 
     def state(self) -> State:
-        return State({}, {name: getattr(self._fitted, name).contiguous() for name in TENSORS})
+        return State(
+            {"longest": self._settings.longest, "moved": self._settings.moved},
+            {name: getattr(self._fitted, name).contiguous() for name in TENSORS},
+        )
 
     @classmethod
     def from_state(cls, release: Release, state: State) -> Elliptic:
@@ -111,44 +119,49 @@ class Elliptic(Generator):
             "factors": (C, moments.groups, k),
             "own": (C, q),
             "lengths": (C, len(LENGTHS) + 1),
-            "quantiles": (q, QUANTILES),
+            "quantiles": (q, t["quantiles"].shape[-1]),
         }
         if any(t[name].shape != shape for name, shape in shapes.items()) or classes_of(release) != C:
             raise ArtefactError("the model's weights do not fit its release: it is damaged")
-        return cls(release, Fitted(**{name: t[name] for name in TENSORS}))
+        settings = EllipticSettings(**{name: state.settings[name] for name in ("longest", "moved") if state.settings})
+        return cls(release, Fitted(**{name: t[name] for name in TENSORS}), settings)
 
-    @staticmethod
-    def fit(release: Release, seed: int, *, bars: Bars = SILENT) -> tuple[Elliptic, History]:
-        """Shrunk means and covariances; then the quantiles of what they draw."""
+    @classmethod
+    def fit(
+        cls, release: Release, settings: EllipticSettings, seed: int, *, device: str = "cpu", bars: Bars = SILENT
+    ) -> tuple[Elliptic, History]:
+        """Shrunk means and covariances, in closed form; then the quantiles of what they draw. Runs on the CPU."""
+        s, ends = settings, norm_ends(settings.longest)
         rng = torch.Generator().manual_seed(seed)
         with bars.task("training", total=None):
-            fitted, misfit = estimate(release)
+            fitted, misfit = estimate(release, s)
             moments = query_of(release).moments(release.codec)
-            fitted = _set_apart(fitted, moments, rng)
-            classes = torch.multinomial(fitted.shares, SIMULATED, replacement=True, generator=rng)
-            drawn = _draw(fitted, moments, classes, rng)
-            levels = torch.linspace(0, 1, QUANTILES)
+            if s.restored:
+                fitted = _set_apart(fitted, moments, s, rng)
+            classes = torch.multinomial(fitted.shares, s.simulated, replacement=True, generator=rng)
+            drawn = _draw(fitted, moments, classes, ends, rng)
+            levels = torch.linspace(0, 1, s.quantiles)
             quantiles = torch.stack([torch.quantile(column, levels) for column in drawn.T])
         history = History(floor=1.0)
         history.note(1, misfit)
-        return Elliptic(release, replace(fitted, quantiles=quantiles)), history
+        return Elliptic(release, replace(fitted, quantiles=quantiles), s), history
 
 
-def _set_apart(f: Fitted, moments: Moments, rng: torch.Generator) -> Fitted:
+def _set_apart(f: Fitted, moments: Moments, s: EllipticSettings, rng: torch.Generator) -> Fitted:
     """Classes as far from each other as was asked for: dividing rows by their lengths brings their means nearer."""
     C, q = f.means.shape
     found = torch.zeros_like(f.means)
     for c in range(C):
-        common = torch.randn(max(SIMULATED // (2 * C), 1), f.factors.shape[2], generator=rng)
+        common = torch.randn(max(s.simulated // (2 * C), 1), f.factors.shape[2], generator=rng)
         beside = common @ _loadings(f, moments, c).T + torch.randn(len(common), q, generator=rng) * f.own[c]
         drawn = f.means[c] + torch.cat([beside, -beside])
         found[c] = (drawn * (math.sqrt(q) / drawn.norm(dim=1, keepdim=True))).mean(0)
     asked, found = (m - f.shares.float() @ m for m in (f.means, found))
     kept = (found * asked).sum(1) / asked.square().sum(1).clamp_min(1e-12)
-    return replace(f, means=f.means + asked * (1 / kept.clamp(LEAST_KEPT, 1) - 1)[:, None])
+    return replace(f, means=f.means + asked * (1 / kept.clamp(s.least_kept, 1) - 1)[:, None])
 
 
-def _draw(f: Fitted, moments: Moments, classes: Tensor, rng: torch.Generator) -> Tensor:
+def _draw(f: Fitted, moments: Moments, classes: Tensor, ends: Tensor, rng: torch.Generator) -> Tensor:
     """(n,) classes -> (n, q) scores."""
     n, q = len(classes), f.means.shape[1]
     found = torch.randn(n, q, generator=rng) * f.own[classes] + f.means[classes]
@@ -157,11 +170,11 @@ def _draw(f: Fitted, moments: Moments, classes: Tensor, rng: torch.Generator) ->
         rows = torch.nonzero(classes == c).flatten()
         found[rows] += common[rows] @ _loadings(f, moments, c).T
     place = torch.multinomial(f.lengths, n, replacement=True, generator=rng)[classes, torch.arange(n)]
-    return found * (_length_in(place, rng) * math.sqrt(q) / found.norm(dim=1).clamp_min(1e-12))[:, None]
+    return found * (_norm_in(place, ends, rng) * math.sqrt(q) / found.norm(dim=1).clamp_min(1e-12))[:, None]
 
 
 def _draw_given(
-    f: Fitted, moments: Moments, shares: Tensor, held: dict[int, float], n: int, rng: torch.Generator
+    f: Fitted, moments: Moments, shares: Tensor, held: dict[int, float], n: int, ends: Tensor, rng: torch.Generator
 ) -> tuple[Tensor, Tensor]:
     """(n,) classes and (n, q) scores, where some columns have given scores.
 
@@ -169,7 +182,7 @@ def _draw_given(
     length. So class and length are drawn by the likelihood of what is given, then the factors, then the rest.
     """
     at, values = torch.tensor(list(held)), torch.tensor(list(held.values()))
-    middles = (length_ends()[1:] + length_ends()[:-1]) / 2
+    middles = (ends[1:] + ends[:-1]) / 2
     weights = torch.zeros(len(shares), len(middles), dtype=torch.float64)
     for c, share in enumerate(shares.tolist()):
         loadings = _loadings(f, moments, c)[at]
@@ -179,7 +192,7 @@ def _draw_given(
         weights[c] = likely.double() + math.log(share + 1e-300) + (f.lengths[c] / f.lengths[c].sum()).double().log()
     picked = torch.multinomial((weights - weights.max()).exp().flatten(), n, replacement=True, generator=rng)
     classes, place = picked // len(middles), picked % len(middles)
-    length = _length_in(place, rng)[:, None]
+    length = _norm_in(place, ends, rng)[:, None]
     found = torch.randn(n, f.means.shape[1], generator=rng) * f.own[classes] + f.means[classes]
     for c in classes.unique().tolist():
         rows, loadings = torch.nonzero(classes == c).flatten(), _loadings(f, moments, c)
@@ -198,9 +211,8 @@ def _loadings(f: Fitted, moments: Moments, c: int) -> Tensor:
     return (f.factors[c] / moments.sizes.sqrt()[:, None]).repeat_interleave(moments.sizes, dim=0)
 
 
-def _length_in(place: Tensor, rng: torch.Generator) -> Tensor:
-    """(n,) bins -> (n,) lengths ÷ √columns."""
-    ends = length_ends()
+def _norm_in(place: Tensor, ends: Tensor, rng: torch.Generator) -> Tensor:
+    """(n,) bins -> (n,) norms ÷ √columns."""
     return ends[place] + (ends[place + 1] - ends[place]) * torch.rand(len(place), generator=rng)
 
 

@@ -15,6 +15,7 @@ from torch import Tensor
 from dpmerf.encoding.normal_scores import LENGTHS, Scores
 from dpmerf.errors import ArtefactError, TrainError
 from dpmerf.features.moments import Moments
+from dpmerf.generators.elliptic.elliptic_settings import EllipticSettings
 from dpmerf.generators.maxent.consistent import positive_parts
 from dpmerf.generators.shrinkage import (
     along,
@@ -31,10 +32,6 @@ from dpmerf.plan.queries import Directions
 from dpmerf.plan.queries.directions import NORM
 from dpmerf.release import Release
 
-QUANTILES = 257  # of each column's scores as they are drawn
-LEAST_OWN = 0.1  # of a column's variance: what the factors cannot take from it
-LONGEST = 2.2  # length ÷ √columns where the last bin ends
-
 
 @final
 @dataclass(frozen=True)
@@ -46,7 +43,7 @@ class Fitted:
     factors: Tensor  # (C, groups, factors)
     own: Tensor  # (C, q) standard deviations
     lengths: Tensor  # (C, bins) frequencies
-    quantiles: Tensor  # (q, QUANTILES) of all classes together
+    quantiles: Tensor  # (q, quantiles) of all classes together
 
 
 @final
@@ -63,7 +60,7 @@ class Measured:
     counts: list[Measurement]  # of the classes, with a label
 
 
-def estimate(release: Release) -> tuple[Fitted, float]:
+def estimate(release: Release, s: EllipticSettings) -> tuple[Fitted, float]:
     """Everything but the quantiles, and the misfit of the products in units of their noise."""
     moments = query_of(release).moments(release.codec)
     known = _measured(release)
@@ -79,9 +76,9 @@ def estimate(release: Release) -> tuple[Fitted, float]:
 
     # all rows: what depends on distance alone, and the few axes that stand out of the noise beside it
     total = seconds.sum(0) / rows - torch.outer(centre, centre)
-    smooth = stationary(total, tau * math.sqrt(C) / rows)
-    visible = smooth_spikes(total - smooth, tau * math.sqrt(C) / rows)
-    variances, axes = positive_definite(smooth + visible, LEAST_OWN)
+    smooth = _stationary(total, tau * math.sqrt(C) / rows, s)
+    visible = smooth_spikes(total - smooth, tau * math.sqrt(C) / rows, s.smoothest)
+    variances, axes = positive_definite(smooth + visible, s.least_own)
     whole = (axes * variances) @ axes.T
     misfit = float((total - whole).square().sum()) / (K * (K + 1) * C * (tau / rows) ** 2)
     leading = axes[:, K - max(1, int((torch.linalg.eigvalsh(visible) > 1e-9).sum())) :]
@@ -91,26 +88,27 @@ def estimate(release: Release) -> tuple[Fitted, float]:
     means = torch.zeros_like(sums)
     for c in range(C if C > 1 else 0):
         found = sums[c] / sizes[c] - overall
-        kept = _mean(moments, found, variances, axes, float(noise / sizes[c] * (1 - part[c]).sqrt()))
-        means[c] = as_long(kept, found, float(noise * ((1 / sizes[c] - 1 / rows) ** 2 + (C - 1) / rows**2).sqrt()))
+        kept = _mean(moments, found, variances, axes, float(noise / sizes[c] * (1 - part[c]).sqrt()), s)
+        spread = float(noise * ((1 / sizes[c] - 1 / rows) ** 2 + (C - 1) / rows**2).sqrt())
+        means[c] = as_long(kept, found, spread, s.sure) if s.restored else kept
     middles = moments.parts(means)  # (C, K)
     between = torch.einsum("c,cq->q", part, means.square())
     inside = whole - torch.einsum("c,ck,cl->kl", part, middles, middles)
     middle = _overall(known, rows)
     beside = 1 - middle.square() - between  # (q,) what is left for the classes' covariances
-    own_level = _own_level(moments, inside, float(beside.sum()))
+    own_level = _own_level(moments, inside, float(beside.sum()), s.least_own)
     factors, own, bins = [], [], []
     for c in range(C):
         covariance = inside
         if C > 1:
             second = seconds[c] / sizes[c] - torch.outer(centre + middles[c], centre + middles[c])
-            covariance = _of_class(second, inside, leading, float(tau / sizes[c] * (1 - part[c]).sqrt()))
+            covariance = _of_class(second, inside, leading, float(tau / sizes[c] * (1 - part[c]).sqrt()), s)
         values, vectors = positive_definite(covariance, own_level)
-        values, other = of_directions(values, own_level, q - K)
+        values, other = of_directions(values, own_level, q - K, s.directions, s.rounds)
         factor = vectors * (values - other).clamp_min(0).sqrt()
         taken = (factor.square().sum(1) / moments.sizes).repeat_interleave(moments.sizes)
         factors.append(factor)
-        own.append((beside - taken).clamp_min(LEAST_OWN).sqrt())
+        own.append((beside - taken).clamp_min(s.least_own).sqrt())
         bins.append(positive_parts(known.lengths[c], lengths_noise, float(sizes[c])))
     fitted = Fitted(
         shares=sizes / sizes.sum(),
@@ -118,7 +116,7 @@ def estimate(release: Release) -> tuple[Fitted, float]:
         factors=torch.stack(factors).float(),
         own=torch.stack(own).float(),
         lengths=torch.stack(bins).float(),
-        quantiles=torch.zeros(q, QUANTILES),
+        quantiles=torch.zeros(q, s.quantiles),
     )
     return fitted, misfit
 
@@ -129,35 +127,46 @@ def _overall(known: Measured, rows: float) -> Tensor:
     return toward_zero(known.sums.sum(0) * math.sqrt(q) / rows, q, known.sum_noise * math.sqrt(C * q) / rows)
 
 
-def mean_scores(release: Release) -> Tensor:
+def mean_scores(release: Release, longest: float) -> Tensor:
     """(q,) the same of rows as long as they are."""
     known, rows = _measured(release), release.rows_estimate
     counts = known.lengths.sum(0)
     noise = torch.full_like(counts, len(known.lengths) * known.length_noise**2)
-    middles = (length_ends()[1:] + length_ends()[:-1]).double() / 2
+    ends = norm_ends(longest)
+    middles = (ends[1:] + ends[:-1]).double() / 2
     return _overall(known, rows) * float((positive_parts(counts, noise, rows) * middles).sum() / rows)
 
 
-def _mean(moments: Moments, noisy: Tensor, variances: Tensor, axes: Tensor, sigma: float) -> Tensor:
+def _mean(
+    moments: Moments, noisy: Tensor, variances: Tensor, axes: Tensor, sigma: float, s: EllipticSettings
+) -> Tensor:
     """(q,) how far a class lies from the whole: groups along the covariance's axes, and what differs inside them."""
     spread = moments.sizes.double().sqrt()
     parts = moments.parts(noisy[None])[0]
-    kept = axes @ along(axes.T @ parts, variances, sigma)
+    rotated = axes.T @ parts
+    shrunk = along(rotated, variances, sigma, s.ratios) if s.along_axes else toward_zero(rotated, len(rotated), sigma)
+    kept = axes @ shrunk
     beside = noisy - (parts / spread).repeat_interleave(moments.sizes)
     inside = toward_zero(beside, moments.columns - moments.groups, sigma)
     return (kept / spread).repeat_interleave(moments.sizes) + inside
 
 
-def _of_class(second: Tensor, inside: Tensor, leading: Tensor, tau: float) -> Tensor:
+def _stationary(noisy: Tensor, tau: float, s: EllipticSettings) -> Tensor:
+    if s.by_distance:
+        return stationary(noisy, tau, s.lag_noise)
+    return torch.eye(len(noisy), dtype=noisy.dtype) * noisy.diagonal().mean()
+
+
+def _of_class(second: Tensor, inside: Tensor, leading: Tensor, tau: float, s: EllipticSettings) -> Tensor:
     """(K, K) a class's covariance: that of all, and how it differs in distance and along the leading axes."""
-    shared = inside + stationary(second - inside, tau)
+    shared = inside + _stationary(second - inside, tau, s)
     return shared + leading @ spikes(leading.T @ (second - shared) @ leading, tau) @ leading.T
 
 
-def _own_level(moments: Moments, inside: Tensor, variance: float) -> float:
+def _own_level(moments: Moments, inside: Tensor, variance: float, least: float) -> float:
     """The variance that columns have beside their group: what the sum over a group leaves of that of its columns."""
     free = moments.columns - moments.groups
-    return max(LEAST_OWN, (variance - float(inside.diagonal().sum())) / free) if free else LEAST_OWN
+    return max(least, (variance - float(inside.diagonal().sum())) / free) if free else least
 
 
 def _class_sizes(release: Release, known: Measured) -> Tensor:
@@ -212,5 +221,6 @@ def classes_of(release: Release) -> int:
     return query_of(release).classes(release.codec)
 
 
-def length_ends() -> Tensor:
-    return torch.tensor([0.0, *LENGTHS, LONGEST])
+def norm_ends(longest: float) -> Tensor:
+    """Where the bins of norms begin and end."""
+    return torch.tensor([0.0, *LENGTHS, longest])

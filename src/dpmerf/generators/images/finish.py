@@ -19,14 +19,13 @@ from torch import Tensor
 
 from dpmerf.encoding.binning import to_simplex
 from dpmerf.features.tones import BINS, quantiles
+from dpmerf.generators.images.training_settings import FinishSettings
 from dpmerf.plan import Measurement
 
 LOW, HIGH = -1.0, 2.0  # grainy values lie here
 CELLS = 1024  # cells of a curve from 0 to 1
 GRID = round((HIGH - LOW) * CELLS)
-GRAINS = (0.0, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2)  # standard deviations to choose from
 AT_ONCE = 500  # pictures
-SLACK = 0.04  # the strongest grain may raise the held-out distance by this share of the least
 
 
 @final
@@ -44,7 +43,9 @@ class Finish:
         return bend(clear + self.grain * torch.randn(clear.shape, generator=rng), self.after, labels)
 
 
-def fitted(shares: Tensor, outputs: Tensor, distance: Callable[[Tensor], float], rng: torch.Generator) -> Finish:
+def fitted(
+    shares: Tensor, outputs: Tensor, distance: Callable[[Tensor], float], settings: FinishSettings, rng: torch.Generator
+) -> Finish:
     """Curves for each strength of grain, and the strongest that `distance` hardly tells from the best.
 
     `outputs` are a network's pictures, (classes, n, channels, pixels); `distance` judges (classes · n, numbers).
@@ -55,12 +56,12 @@ def fitted(shares: Tensor, outputs: Tensor, distance: Callable[[Tensor], float],
     clear = bend(outputs.flatten(2).flatten(0, 1), before, labels)
     noise = torch.randn(clear.shape, generator=rng)
     tried = []
-    for grain in GRAINS:
+    for grain in settings.grains:
         rough = clear + grain * noise
         after = tone_curves(shares, rough.view(outputs.shape))
         tried.append((distance(bend(rough, after, labels)), Finish(before, grain, after)))
     least = min(d for d, _ in tried)
-    allowed = [finish for d, finish in tried if d <= least + SLACK * max(least, 0.0)]
+    allowed = [finish for d, finish in tried if d <= least + settings.slack * max(least, 0.0)]
     return allowed[-1] if least > 0 else allowed[0]
 
 

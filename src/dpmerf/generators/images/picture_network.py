@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import ClassVar, final
+from dataclasses import replace
+from typing import Any, ClassVar, final
 
 import torch
 from torch import Tensor, nn
@@ -23,47 +23,11 @@ from dpmerf.features.filter_bank import FourierOf, projected
 from dpmerf.features.tones import Tones
 from dpmerf.generators.base import Generator, Given, History, State, load_weights, weights_of
 from dpmerf.generators.images.finish import AT_ONCE, Finish, fitted, released_tones
+from dpmerf.generators.images.training_settings import PAPER, ImageTraining
 from dpmerf.generators.images.upsampling import Upsampler, default_body, paper_body
-from dpmerf.plan.queries import ImageEmbedding
+from dpmerf.plan.queries import ImageEmbedding, Query
 from dpmerf.progress import SILENT, Bars
 from dpmerf.release import Release
-from dpmerf.schema import Image
-
-HELD_OUT = 0.04  # of the frequencies of every block
-CHECK_EVERY = 250
-LEAST_PER_CLASS = 5  # pictures of a class in a step
-MOST_CLASSES = 32  # in a step; with more classes a step takes some of them
-FAST = 0.3  # of the steps
-FINISH_NUMBERS = 4_000_000  # pixels, about, from which grain and tone curves are taken
-FINISH_PICTURES = (8, 500)  # of each class, least and most
-
-
-@final
-@dataclass(frozen=True)
-class Settings:
-    """How a generator is built and trained; one of these for each preset."""
-
-    body: Callable[[Image, int], Upsampler]
-    latent: int
-    batch: int
-    steps: int
-    rate: float
-    schedule: Callable[[int, int], float]  # (step, steps) -> factor on the rate
-    parts: int  # the features are cut into this many; a step uses one
-
-
-def _cosine(step: int, steps: int) -> float:
-    return 0.5 * (1 + math.cos(math.pi * step / steps))
-
-
-def _stairs(step: int, steps: int) -> float:
-    return 0.9 ** (step // 600)
-
-
-SETTINGS = {
-    "paper": Settings(paper_body, latent=5, batch=100, steps=3_000, rate=1e-2, schedule=_stairs, parts=1),
-    "default": Settings(default_body, latent=8, batch=100, steps=4_000, rate=5e-3, schedule=_cosine, parts=3),
-}
 
 
 @final
@@ -71,9 +35,13 @@ class Pictures(Generator):
     """A trained generator of labelled pictures."""
 
     kind: ClassVar[str] = "pictures"
+    reads: ClassVar[type[Query]] = ImageEmbedding
+    takes: ClassVar[type[Any]] = ImageTraining
 
-    def __init__(self, release: Release, body: Upsampler, shares: Tensor, finish: Finish | None) -> None:
-        self._release = release
+    def __init__(
+        self, release: Release, body: Upsampler, shares: Tensor, finish: Finish | None, settings: ImageTraining
+    ) -> None:
+        self._release, self._settings = release, settings
         self._body = body.eval()
         self._shares = shares
         self._finish = finish  # None: tones were not released, and pictures stay as the network makes them
@@ -90,7 +58,7 @@ class Pictures(Generator):
             labels = given.row.codes[label.name].expand(n)
         else:
             labels = torch.multinomial(self._shares, n, replacement=True, generator=rng)
-        latent = torch.randn(n, settings_of(self._release).latent, generator=rng)
+        latent = torch.randn(n, self._settings.latent, generator=rng)
         inputs = with_label(latent, labels, len(self._shares))
         parts = zip(inputs.split(AT_ONCE), labels.split(AT_ONCE), strict=True)
         numbers = torch.cat([self._finished(self._body(part), code, rng) for part, code in parts])
@@ -101,41 +69,48 @@ class Pictures(Generator):
 
     def state(self) -> State:
         tensors = weights_of(self._body)
+        built = {"body": self._settings.body, "latent": self._settings.latent}
         if (f := self._finish) is None:
-            return State({}, {**tensors, "shares": self._shares})
-        return State({"grain": f.grain}, {**tensors, "before": f.before, "after": f.after, "shares": self._shares})
+            return State(built, {**tensors, "shares": self._shares})
+        return State(
+            {**built, "grain": f.grain}, {**tensors, "before": f.before, "after": f.after, "shares": self._shares}
+        )
 
     @classmethod
     def from_state(cls, release: Release, state: State) -> Pictures:
-        body = build(release)
+        settings = cls.settings_for(release)
+        if "body" in state.settings:  # not said by old models, which had the default settings
+            settings = replace(settings, body=state.settings["body"], latent=int(state.settings["latent"]))
+        body = build(release, settings)
         load_weights(body, state.tensors)
         tensors, grain = state.tensors, state.settings.get("grain")
         finish = None if grain is None else Finish(tensors["before"], float(grain), tensors["after"])
-        return cls(release, body, tensors["shares"], finish)
+        return cls(release, body, tensors["shares"], finish, settings)
 
-    @staticmethod
+    @classmethod
+    def settings_for(cls, release: Release) -> ImageTraining:
+        """Those of the plan's method."""
+        found = {"images": ImageTraining(), "default": ImageTraining(), "paper": PAPER}.get(release.plan.method)
+        if found is None:
+            raise TrainError(
+                f"there is no method '{release.plan.method}' for pictures: make the plan with `dpmerf plan`"
+            )
+        return found
+
+    @classmethod
     def fit(
-        release: Release,
-        seed: int,
-        *,
-        device: str = "cpu",
-        steps: int | None = None,
-        fast: bool = False,
-        bars: Bars = SILENT,
+        cls, release: Release, settings: ImageTraining, seed: int, *, device: str = "cpu", bars: Bars = SILENT
     ) -> tuple[Pictures, History]:
         """Minimise the distance between the released and the generated mean embedding, class by class."""
-        s = settings_of(release)
-        steps = steps if steps is not None else round(s.steps * (FAST if fast else 1))
-        if steps < 1:
-            raise TrainError(f"steps is {steps}: write 1 or more")
+        s, steps = settings, settings.steps
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            body = build(release).to(device)
+            body = build(release, s).to(device)
         rng = torch.Generator().manual_seed(seed)
-        loss_of = Loss(release, s.parts, rng, device)
+        loss_of = Loss(release, s.parts, s.held_out, rng, device)
         classes = loss_of.classes
-        shown = min(classes, MOST_CLASSES)
-        per_class = max(LEAST_PER_CLASS, s.batch // shown)
+        shown = min(classes, s.most_classes)
+        per_class = max(s.least_per_class, s.batch // shown)
         optimiser = torch.optim.Adam(body.parameters(), lr=s.rate)
         history = History(floor=loss_of.floor)
 
@@ -147,13 +122,13 @@ class Pictures(Generator):
         with bars.task("training", total=steps, counted="steps") as advance:
             for step in range(steps):
                 for group in optimiser.param_groups:
-                    group["lr"] = s.rate * s.schedule(step, steps)
+                    group["lr"] = s.rate_at(step, steps)
                 chosen = torch.randperm(classes, generator=rng)[:shown] if classes > shown else torch.arange(classes)
                 optimiser.zero_grad()
                 loss_of(drawn(chosen, per_class), chosen, step % s.parts).backward()  # type: ignore[no-untyped-call]
                 optimiser.step()
                 advance(1)
-                if (step + 1) % CHECK_EVERY == 0 or step + 1 == steps:
+                if (step + 1) % s.check_every == 0 or step + 1 == steps:
                     with torch.no_grad():
                         pictures = drawn(chosen, 4 * per_class)
                         seen = loss_of(pictures, chosen, step % s.parts, unbiased=True)
@@ -161,7 +136,7 @@ class Pictures(Generator):
                     history.note(step + 1, float(seen), float(unseen))
             _settle_norms(body, lambda: drawn(torch.randperm(classes, generator=rng)[:shown], per_class))
         body = body.cpu().eval()
-        return Pictures(release, body, loss_of.shares, _finish(release, body, s.latent, loss_of, rng)), history
+        return Pictures(release, body, loss_of.shares, _finish(release, body, s, loss_of, rng), s), history
 
 
 @final
@@ -170,7 +145,7 @@ class Loss:
 
     HELD_OUT: ClassVar[int] = -1
 
-    def __init__(self, release: Release, parts: int, rng: torch.Generator, device: str) -> None:
+    def __init__(self, release: Release, parts: int, held_out: float, rng: torch.Generator, device: str) -> None:
         query, codec = query_of(release), release.codec
         self.classes = codec.label.size if codec.label else 1
         counts = _counts(release, self.classes)
@@ -186,7 +161,7 @@ class Loss:
             means = (m.values / counts[:, None]).view(self.classes, 2, windows, size)
             noise += block.share * fourier.dim * (m.sigma / counts).square()
             order = torch.randperm(size, generator=rng)
-            held = int(size * HELD_OUT)
+            held = int(size * held_out)
             for k, index in enumerate([*order[held:].chunk(parts), order[:held]]):
                 if len(index):
                     target = means[..., index].flatten(1) * math.sqrt(size / len(index))
@@ -216,17 +191,13 @@ class Loss:
         return (weight / weight.sum() * total).sum()
 
 
-def build(release: Release) -> Upsampler:
+def build(release: Release, settings: ImageTraining) -> Upsampler:
     """An untrained network for the release's pictures."""
-    image, label, s = release.plan.schema.image, release.codec.label, settings_of(release)
+    image, label = release.plan.schema.image, release.codec.label
     if image is None:
         raise TrainError("this generator needs a release of pictures")
-    return s.body(image[1], s.latent + (label.size if label else 1))
-
-
-def settings_of(release: Release) -> Settings:
-    """By the name of the plan's preset."""
-    return SETTINGS.get(release.plan.preset, SETTINGS["default"])
+    make = paper_body if settings.body == "paper" else default_body
+    return make(image[1], settings.latent + (label.size if label else 1))
 
 
 def query_of(release: Release) -> ImageEmbedding:
@@ -250,25 +221,25 @@ def _counts(release: Release, classes: int) -> Tensor:
 
 
 @torch.no_grad()
-def _finish(release: Release, body: nn.Module, latent: int, loss_of: Loss, rng: torch.Generator) -> Finish | None:
+def _finish(release: Release, body: nn.Module, s: ImageTraining, loss_of: Loss, rng: torch.Generator) -> Finish | None:
     """Grain and tone curves of a trained network, where tones were released, by features it was not trained on."""
     tones = [(m, m.dense) for m in release.measurements if isinstance(m.dense, Tones)]
-    if not tones:
+    if not tones or not s.finish.on:
         return None
     classes, channels, pixels = loss_of.classes, tones[0][1].channels, tones[0][1].pixels
     shares = released_tones(tones[0][0], _counts(release, classes), channels)
-    least, most = FINISH_PICTURES
-    per = min(most, max(least, FINISH_NUMBERS // (classes * channels * pixels)))
-    judged = torch.arange(min(classes, MOST_CLASSES))
+    least, most = s.finish.pictures
+    per = min(most, max(least, s.finish.numbers // (classes * channels * pixels)))
+    judged = torch.arange(min(classes, s.most_classes))
     outputs = []
     for label in torch.arange(classes):
-        inputs = with_label(torch.randn(per, latent, generator=rng), label.expand(per), classes)
+        inputs = with_label(torch.randn(per, s.latent, generator=rng), label.expand(per), classes)
         outputs.append(body(inputs).view(per, channels, -1))
 
     def distance(pictures: Tensor) -> float:
         return float(loss_of(pictures[: per * len(judged)], judged, Loss.HELD_OUT, unbiased=True))
 
-    return fitted(shares, torch.stack(outputs), distance, rng)
+    return fitted(shares, torch.stack(outputs), distance, s.finish, rng)
 
 
 def _settle_norms(body: nn.Module, draw: Callable[[], Tensor]) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, final
+from typing import Any, ClassVar, final
 
 import torch
 from torch import Tensor
@@ -25,17 +25,17 @@ from dpmerf.generators.maxent.consistent import Targets, consistent
 from dpmerf.generators.maxent.copula import Copula
 from dpmerf.generators.maxent.gibbs import Chains, Goal, even_out
 from dpmerf.generators.maxent.inside import fine_shares
+from dpmerf.generators.maxent.maxent_settings import Settings
 from dpmerf.generators.maxent.preferred import preferred
 from dpmerf.generators.maxent.ridges import Ridges, ridges
 from dpmerf.generators.maxent.zeros import Zeros
 from dpmerf.plan.noisy_tables import Layout, noisy_tables
-from dpmerf.plan.queries import Tables
+from dpmerf.plan.queries import Query, Tables
 from dpmerf.progress import SILENT, Bars
 from dpmerf.release import Release
 
 CHAINS = 8_192  # of all classes together; more where classes are many and tables small
 MOST_WORK = 300_000_000  # chains of a class × positions², for those additional ones
-STEPS = 300
 RATES = (0.2, 0.1, 0.05, 0.025)  # the largest that leads somewhere: columns that say the same overshoot together
 SLOWING = 4.0  # by which the rate falls until the last step
 TRIAL, TRIAL_CHAINS = 40, 2_048  # steps and chains, of all classes together, that tell
@@ -68,6 +68,8 @@ class MaxEnt(Generator):
     """A fitted model, ready to draw."""
 
     kind: ClassVar[str] = "maxent"
+    reads: ClassVar[type[Query]] = Tables
+    takes: ClassVar[type[Any]] = Settings
 
     def __init__(self, release: Release, fitted: Fitted, fine: dict[str, Tensor], evened: bool = True) -> None:
         self._release, self.fitted, self._fine = release, fitted, fine
@@ -197,11 +199,11 @@ class MaxEnt(Generator):
         fitted = Fitted(states=states, **{name: t[name] for name in PARAMETERS})
         return cls(release, fitted, fine, bool(state.settings.get("evened", True)))
 
-    @staticmethod
-    def fit(release: Release, seed: int, *, steps: int = STEPS, bars: Bars = SILENT) -> tuple[MaxEnt, History]:
-        """Persistent contrastive divergence on the consistent targets."""
-        if steps < 1:
-            raise TrainError(f"steps is {steps}: write 1 or more")
+    @classmethod
+    def fit(
+        cls, release: Release, settings: Settings, seed: int, *, device: str = "cpu", bars: Bars = SILENT
+    ) -> tuple[MaxEnt, History]:
+        """Persistent contrastive divergence on the consistent targets. Runs on the CPU."""
         rng = torch.Generator().manual_seed(seed)
         noisy = noisy_tables(release)
         t = consistent(noisy)
@@ -211,7 +213,7 @@ class MaxEnt(Generator):
         h = (t.singles / t.classes[:, None]).clamp_min(1e-7).log()
         walkers = Chains.independent(t.layout, h, _chains(C, t.layout.positions), rng)
         weight = min(1.0, FEW_BINS / release.plan.query(Tables).bins)
-        fitted, history = _descend(t, zeros, weight, h, walkers, steps, rng, bars)
+        fitted, history = _descend(t, zeros, weight, h, walkers, settings.steps, rng, bars)
         return MaxEnt(release, fitted, fine_shares(release, binning_of(release), noisy, t)), history
 
 

@@ -1,0 +1,114 @@
+"""Tables: histograms, which cut the bins; then the tables that the noise allows; then the strongest pairs again."""
+
+from __future__ import annotations
+
+import math
+
+from dpmerf.methods.method import Request
+from dpmerf.methods.settings import Shares
+from dpmerf.plan import Stage
+from dpmerf.plan.queries import Histograms, PairsAgain, PreferredValues, Tables
+from dpmerf.plan.queries.preferred_values import worth_counting
+
+
+def stages(asked: Request) -> tuple[Stage, ...]:
+    """What is measured of a table of usual size."""
+    s, every_column = asked.settings.tables, asked.grid(asked.settings.tables.fine_cells[1])
+    drawn = tuple(name for name, v in every_column.items() if v.size > s.no_histogram) or tuple(asked.schema.learned)
+    pairs = affordable_pairs(asked)
+    shares, bins = _shares(asked, pairs)
+    tables = shares.single + shares.pair + shares.label_pair
+    cells = asked.fine_cells(len(drawn), shares.histograms)
+    query = Tables(
+        bins=bins,
+        parts=s.parts,
+        by_label=asked.by_label,
+        pairs=tuple(pairs),
+        share_single=shares.single / tables,
+        share_pair=shares.pair / tables,
+        share_label_pair=shares.label_pair / tables,
+    )
+    histograms = Histograms(cells=cells, columns=drawn)
+    both = (Stage("discover", shares.histograms, histograms), Stage("tables", tables, query))
+    if shares.again == 0:
+        return _with_preferred_values(asked, histograms, *both)
+    again = Stage("second look", shares.again, PairsAgain(count=len(pairs) // s.measured_again))
+    return _with_preferred_values(asked, histograms, *both, again)
+
+
+def _with_preferred_values(asked: Request, histograms: Histograms, first: Stage, *later: Stage) -> tuple[Stage, ...]:
+    """After the histograms, a small part of the budget for single values and round numbers, if it can show them."""
+    s = asked.settings.tables
+    columns = tuple(name for name in histograms.columns if worth_counting(asked.codec, name, histograms))
+    if not columns:
+        return (first, *later)
+    query = PreferredValues(columns=columns)
+    tables = sum(len(grain.sizes) for grain in query.grains(asked.codec, histograms).values())
+    if s.preferred_share * asked.rows < s.preferred_noise * asked.noise * math.sqrt(tables / s.preferred):
+        return (first, *later)
+    less = [Stage(stage.name, stage.share * (1 - s.preferred), stage.query) for stage in (first, *later)]
+    return (less[0], Stage("preferred values", s.preferred, query), *less[1:])
+
+
+def affordable_pairs(asked: Request) -> list[tuple[str, str]]:
+    """All pairs if the noise on a cell leaves them visible; else those nearest in the schema's order; none if too many.
+
+    Which columns get a histogram decides how finely columns are cut, and that how many cells pairs have.
+    """
+    s, columns = asked.settings.tables, asked.features
+    every_column = asked.grid(s.fine_cells[1])
+    drawn = sum(v.size > s.no_histogram for v in every_column.values()) or len(asked.schema.learned)
+    grid = asked.grid(asked.fine_cells(drawn, s.ample.histograms))
+    positions = sum(min(grid[name].size, s.bins[0]) for name in columns)
+    if not s.pairs or asked.classes * positions**2 > s.most_cells:
+        return []
+    affordable = (s.ample.pair + s.ample.label_pair) * (asked.rows / (s.pair_signal * asked.noise)) ** 2
+    q = len(columns)
+    width = q - 1
+    while width > 0 and sum(q - d for d in range(1, width + 1)) > affordable:
+        width -= 1
+    return [(columns[i], columns[j]) for i in range(q) for j in range(i + 1, min(i + width, q - 1) + 1)]
+
+
+def every_pair(asked: Request, pairs: list[tuple[str, str]]) -> bool:
+    """Are these all?"""
+    return len(pairs) == len(asked.features) * (len(asked.features) - 1) // 2 > 0
+
+
+def _shares(asked: Request, pairs: list[tuple[str, str]]) -> tuple[Shares, int]:
+    """How the budget is spent, and the bins of a column: as many as the noise of pairs allows."""
+    s, columns = asked.settings.tables, len(asked.features)
+
+    def with_bins(shares: Shares) -> tuple[Shares, int]:
+        if not asked.by_label:
+            shares = shares._replace(pair=shares.pair + shares.label_pair, label_pair=0.0)
+        return shares, _bins(asked, len(pairs), shares)
+
+    every, least_bins, most_bins = every_pair(asked, pairs), *s.bins
+    found = with_bins(s.ample)
+    if every and len(pairs) >= s.measured_again:
+        if found[1] < most_bins:
+            found = with_bins(s.usual)
+        return with_bins(s.coarse) if found[1] == least_bins else found
+    least = s.ample.single if every else columns / (columns + len(pairs)) * (1 - s.ample.histograms)
+    found = with_bins(_more_single(s.ample, least))
+    return with_bins(_more_single(s.ample, max(least, s.coarse_single))) if found[1] == least_bins else found
+
+
+def _more_single(ample: Shares, least: float) -> Shares:
+    """`ample` with at least so much for label × column; pairs and label × pairs share what is left."""
+    single = max(ample.single, least)
+    left = max(1 - ample.histograms - single, 0.0) / (ample.pair + ample.label_pair)
+    return ample._replace(single=single, pair=ample.pair * left, label_pair=ample.label_pair * left)
+
+
+def _bins(asked: Request, pairs: int, shares: Shares) -> int:
+    """As many bins as leave an average cell, of pairs if there are any, `bin_noise` times above its noise."""
+    s, noise = asked.settings.tables, asked.noise
+    if pairs == 0:
+        columns = len(asked.features)
+        bins = asked.rows / (asked.classes * s.bin_noise * noise * math.sqrt(columns / shares.single))
+    else:
+        precision = (shares.pair + shares.again + shares.label_pair / asked.classes) / pairs
+        bins = math.sqrt(asked.rows * math.sqrt(precision) / (s.bin_noise * noise))
+    return int(min(max(bins, s.bins[0]), s.bins[1]))
