@@ -55,6 +55,15 @@ def test_repr_is_one_line_and_a_notebook_gets_a_table(things: dict[str, Any]) ->
     assert "max = 100" in things["Schema"]._repr_html_() and "seed=7" in repr(things["Model"])
 
 
+@pytest.mark.filterwarnings("ignore:no ledger")
+def test_an_answer_is_a_table_with_labels(things: dict[str, Any]) -> None:
+    found = dpmerf.answer(things["Release"], "count", by=("ward", "ill"))
+    table = found.to_arrow()
+    assert table.num_rows == len(found.lines) and table.column_names[:3] == ["ward", "ill", "estimate"]
+    assert set(table["ward"].to_pylist()) >= {"a", "b", "c"} and "ward = a, ill" in found._repr_html_()
+    assert repr(found).startswith("Answer(question=")
+
+
 def test_names_in_a_notebook_are_escaped() -> None:
     schema = dpmerf.Schema.from_dict({"columns": {"<script>x": {"kind": "flag"}}})
     assert "<script>" not in schema._repr_html_() and "&lt;script&gt;x" in schema._repr_html_()

@@ -7,10 +7,13 @@ from dataclasses import dataclass, field
 from typing import Any, final
 
 import numpy as np
+import pyarrow as pa
 
 from dpmerf.errors import AnswerError
 from dpmerf.inference.questions import Question
+from dpmerf.shown import Shown
 
+MOST_SHOWN = 50  # groups in a notebook
 NORMAL = {0.9: 1.6448536269514722, 0.95: 1.959963984540054, 0.99: 2.5758293035489004}
 
 
@@ -35,8 +38,8 @@ class Line:
 
 
 @final
-@dataclass(frozen=True)
-class Answer:
+@dataclass(frozen=True, repr=False)
+class Answer(Shown):
     """Every group's line. `covariance` (of all errors together) serves sums and differences of lines."""
 
     question: Question
@@ -70,6 +73,23 @@ class Answer:
         half = critical(self.confidence) * error
         return Line(words, gap, privacy, inside, sampling, gap - half, gap + half)
 
+    def to_arrow(self) -> pa.Table:
+        """A row a group: its labels, the estimate, its interval and where the error comes from."""
+        names = list(self.lines[0].group) if self.lines else []
+        columns = {name: _labels([x.group[name] for x in self.lines]) for name in names}
+        for key in ("estimate", "low", "high", "privacy_error", "inside_error", "sampling_error"):
+            columns[key] = pa.array([_finite(getattr(x, key)) for x in self.lines], pa.float64())
+        return pa.table(columns)
+
+    def facts(self) -> dict[str, Any]:
+        """At a glance."""
+        return {"question": self.question, "about": self.about, "groups": len(self.lines), "rests on": self.rests_on}
+
+    def details(self) -> dict[str, Any]:
+        """Group by group, for a notebook."""
+        level = f"{self.confidence:.0%} interval"
+        return {**self.facts(), **{_called(x.group): _told(x, level) for x in self.lines[:MOST_SHOWN]}}
+
     def _index(self, group: dict[str, Any]) -> int:
         for i, line in enumerate(self.lines):
             if line.group == group or {k: str(v) for k, v in line.group.items()} == {
@@ -101,6 +121,24 @@ class Answer:
                 for x in self.lines
             ],
         }
+
+
+def _called(group: dict[str, Any]) -> str:
+    return ", ".join(f"{key} = {value}" for key, value in group.items()) or "all rows"
+
+
+def _told(line: Line, level: str) -> str:
+    if line.estimate is None or line.low is None or line.high is None:
+        return line.note
+    return f"{line.estimate:,.4g} ({level} {line.low:,.4g} to {line.high:,.4g})"
+
+
+def _labels(found: list[Any]) -> pa.Array:
+    """Labels of one type as they are, others as text."""
+    try:
+        return pa.array(found)
+    except (pa.ArrowException, TypeError):
+        return pa.array([None if label is None else str(label) for label in found], pa.string())
 
 
 def critical(confidence: float) -> float:
