@@ -169,6 +169,27 @@ def test_metadata_fills_the_boxes(tmp_path: Path, table: Path) -> None:
     assert not list((tmp_path / ".sent").rglob("*.*"))
 
 
+def test_a_file_in_another_notation_is_declared_on_the_page(tmp_path: Path) -> None:
+    path = tmp_path / "patienten.csv"
+    path.write_text("alter;kosten;aufnahme\n" + "41;1.234,50 €;05.01.2020\n" * 50, encoding="cp1252")
+    session = Session(tmp_path / "out")
+    page = client(session)
+    written = {"reading.decimal": ",", "reading.thousands": ".", "reading.unit": "€ | EUR", "reading.date": "%d.%m.%Y"}
+    assert page.post(f"/{TOKEN}/open", data={"path": str(path), **written}).status_code == 303
+    assert list(session.fields) == ["alter", "kosten", "aufnahme"]
+    typed = {
+        "c0.kind": "integer", "c0.min": "0", "c0.max": "120", "c1.kind": "number", "c1.min": "0", "c1.max": "9999",
+        "c2.kind": "date", "c2.first": "2020-01-01", "c2.last": "2020-12-31",
+    }  # fmt: skip
+    assert page.post(f"/{TOKEN}/columns", data=typed).status_code == 303
+    reading = session.schema().reading
+    assert (reading.decimal, reading.thousands, reading.unit, reading.date) == (",", ".", ("€", "EUR"), ("%d.%m.%Y",))
+    assert session.expected_rows() == 50
+    wrong = page.post(f"/{TOKEN}/open", data={"path": str(path), "reading.decimal": "x"})
+    assert wrong.status_code == 422 and wrong.text.count('role="alert"') == 1 and "decimal" in wrong.text
+    assert 'value="%d.%m.%Y"' in page.get(f"/{TOKEN}/").text  # what was typed stays
+
+
 def test_the_same_command_is_shown(tmp_path: Path, table: Path) -> None:
     session = Session(tmp_path, epsilon=2.0, person="visit_id", most_rows=3)
     session.open(str(table))

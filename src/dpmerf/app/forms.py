@@ -30,6 +30,18 @@ INPUTS: dict[str, tuple[str, ...]] = {  # what the page asks for, by kind
     "flag": (),
     "id": (),
 }
+READING: dict[str, tuple[str, str]] = {  # how a file is written: the page's words, and what stands in an empty box
+    "delimiter": ("Between columns", "guessed: , ; or tab"),
+    "encoding": ("Encoding", "guessed: utf-8, cp1252, …"),
+    "decimal": ("Decimal mark", "."),
+    "thousands": ("Between thousands", "none"),
+    "unit": ("Units beside numbers", "€ | EUR"),
+    "date": ("Dates look like", "2024-12-31, else %d.%m.%Y"),
+    "missing": ("Words for a missing cell", "NA | unknown"),
+    "sheet": ("Sheet of an Excel file", "the only one"),
+    "table": ("Table of a database", "the only one"),
+}
+_SEVERAL = ("unit", "date", "missing")  # separated by |
 _NUMBERS = ("min", "max", "step", "decimals")
 _MOMENTS = ("first", "last")
 Typed = dict[str, str]  # the boxes of one column, as typed
@@ -75,10 +87,30 @@ def typed(found: Facts) -> Typed:
     return boxes
 
 
-def table(boxes: dict[str, Typed], stored: dict[str, pa.DataType | None], label: str, rules: str = "") -> TableFacts:
+def reading(typed: Typed) -> dict[str, Any]:
+    """The boxes on how the file is written; an empty one says nothing.
+
+    >>> reading({"decimal": ",", "missing": "NA | -", "thousands": ""})
+    {'decimal': ',', 'missing': ['NA', '-']}
+    """
+    told = {key: typed.get(key, "").strip() for key in READING}
+    return {
+        key: [part.strip() for part in text.split("|") if part.strip()] if key in _SEVERAL else text
+        for key, text in told.items()
+        if text
+    }
+
+
+def table(
+    boxes: dict[str, Typed],
+    stored: dict[str, pa.DataType | None],
+    label: str,
+    rules: str = "",
+    written: dict[str, Any] | None = None,
+) -> TableFacts:
     """All columns that are kept, in the order of the table, and the relations between them."""
     kept = {name: facts(one, stored.get(name)) for name, one in boxes.items() if one.get("kind") != "leave out"}
-    return TableFacts(kept, label or None, relations=relations(rules))
+    return TableFacts(kept, label or None, relations=relations(rules), reading=written or {})
 
 
 def relations(text: str) -> tuple[dict[str, Any], ...]:

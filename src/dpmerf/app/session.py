@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, final
 
 import pyarrow as pa
+from pydantic import ValidationError
 
 from dpmerf.accounting.unit import Unit
 from dpmerf.app import forms
@@ -18,7 +19,9 @@ from dpmerf.plan import Plan
 from dpmerf.private.count import public_rows
 from dpmerf.private.ledger import Ledger
 from dpmerf.schema import Problem, Schema, names, problems_of, toml
+from dpmerf.schema.explain import faults
 from dpmerf.schema.facts import TableFacts
+from dpmerf.schema.notation import Reading
 from dpmerf.sources.rows import open_rows
 
 LEAST_EPSILON, MOST_EPSILON = 0.01, 20.0
@@ -33,6 +36,7 @@ class Session:
     source: str = ""  # the table's path on this machine
     fields: dict[str, pa.DataType | None] = field(default_factory=dict)
     boxes: dict[str, forms.Typed] = field(default_factory=dict)
+    written: forms.Typed = field(default_factory=dict)  # how the file is written, as typed
     label: str = ""
     rules: str = ""  # relations, one a line
     person: str = ""
@@ -59,11 +63,12 @@ class Session:
     def stem(self) -> str:
         return Path(self.source).name.split(".")[0] or "table"
 
-    def open(self, source: str) -> None:
-        """Open a table: its names and stored types, no value."""
-        fields = dict(open_rows(source).fields)
+    def open(self, source: str, written: forms.Typed | None = None) -> None:
+        """Open a table that is written like that: its names and stored types, no value."""
+        typed = {key: text for key, text in (written or {}).items() if key in forms.READING and text.strip()}
+        fields = dict(open_rows(source, _reading(typed)).fields)
         check_names(list(fields))
-        self.source, self.fields, self.job, self.counted = source, fields, None, None
+        self.source, self.fields, self.job, self.counted, self.written = source, fields, None, None, typed
         self.boxes = {name: forms.typed(names.suggest(name, stored)) for name, stored in fields.items()}
         self.label = self.person = self.rules = ""
 
@@ -78,7 +83,7 @@ class Session:
 
     @property
     def schema_text(self) -> str:
-        table = forms.table(self.boxes, self.fields, self.label, self.rules)
+        table = forms.table(self.boxes, self.fields, self.label, self.rules, forms.reading(self.written))
         return toml.write(table, "Declared by a person. Nothing here may be looked up in the data.")
 
     def problems(self) -> tuple[Problem, ...]:
@@ -111,7 +116,7 @@ class Session:
             return None
         if self.counted is None:
             ledger = Ledger.load(self.ledger) if self.ledger.exists() else None
-            self.counted = public_rows(open_rows(self.source), self.unit, ledger)
+            self.counted = public_rows(open_rows(self.source, _reading(self.written)), self.unit, ledger)
         return self.counted
 
     def plan(self, epsilon: float | None = None, unit: Unit | None = None, rows: int | None = None) -> Plan:
@@ -158,6 +163,13 @@ class Session:
                 + shlex.quote(str(self.folder / f"{self.stem}-1")),
             )
         )
+
+
+def _reading(written: forms.Typed) -> Reading:
+    try:
+        return Reading.model_validate(forms.reading(written))
+    except ValidationError as error:
+        raise DataError(f"how the file is written: {faults(error, '')[0].sentence}") from None
 
 
 def check_names(found: list[str]) -> None:

@@ -55,6 +55,7 @@ class Views:
             "version": dpmerf.__version__,
             "problem": "",
             "kinds": forms.WORDS,
+            "readings": forms.READING,
         }
         return TEMPLATES.TemplateResponse(request, f"{name}.html", {**shared, **more}, status_code=status)
 
@@ -66,14 +67,15 @@ class Views:
 
     async def open(self, request: Request) -> Response:
         """Open a table by its path, or by a file that the browser sends."""
-        form = await request.form(max_files=1, max_fields=4)
+        form = await request.form(max_files=1, max_fields=4 + len(forms.READING))
+        written = {key: str(form.get(f"reading.{key}") or "")[:200] for key in forms.READING}
         path = str(form.get("path") or "").strip()
         sent = form.get("file")
         if isinstance(sent, UploadFile) and sent.filename:
             path = str(await run_in_threadpool(self._keep, sent))
         if not path:
             return self.show(request, "", 422, problem="Name a table: a path on this machine, or a file to send.")
-        _, problem = await run_in_threadpool(attempt, lambda: self.session.open(path))
+        _, problem = await run_in_threadpool(attempt, lambda: self.session.open(path, written))
         return self.show(request, "", 422, problem=problem) if problem else self.go("columns")
 
     def _keep(self, sent: UploadFile) -> Path:

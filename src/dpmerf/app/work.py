@@ -19,7 +19,7 @@ def release_work(source: str, plan: Plan, ledger: Ledger, output: Path, seed: in
     """Release, train, sample, report and dossier, as one job; what was made, by its role."""
 
     def work(bars: Bars) -> dict[str, Path]:
-        rows = open_rows(source)
+        rows = open_rows(source, plan.schema.reading)
         rows.require(list(plan.schema.learned))
         made = run(rows, plan, output, Asked(seed=seed), ledger=ledger, bars=bars)
         made |= {"card": made["release"] / "CARD.md", "folder": output, "dossier": output / "dossier.html"}

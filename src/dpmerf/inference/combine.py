@@ -81,8 +81,22 @@ def combine(
 ) -> Pooled:
     """Pool pairs of (estimate, variance), one per copy: numbers, or arrays of as many estimates.
 
-    A variance of None means that it is not known.
+    Parameters
+    ----------
+    estimates : iterable of pairs
+        One per copy. A variance of None means that it is not known.
+    names : sequence of str, optional
+        Of the estimates; their numbers if left out.
+    confidence : float
+        Of the intervals, between 0 and 1.
 
+    Returns
+    -------
+    Pooled
+        Estimates with standard errors that count the noise of the release.
+
+    Examples
+    --------
     >>> print(combine([(1.0, 0.01), (1.4, 0.01), (1.2, 0.01)])["0"].estimate)
     1.2
     """
@@ -122,9 +136,27 @@ def _pooled(name: str, centre: float, between: float, within: float, m: int, con
 def analyse(copies: Iterable[Any], fit: Callable[[Any], Any], *, confidence: float = 0.95) -> Pooled:
     """Run `fit` on each copy and pool what it gives.
 
-    `fit` takes a table and returns a fitted statsmodels result (anything with `params` and `bse`), a scikit-learn
-    estimator (`coef_`, perhaps `intercept_` and `feature_names_in_`; it has no standard errors), a mapping from names
-    to (estimate, variance), or one pair (estimates, variances).
+    Parameters
+    ----------
+    copies : iterable of tables
+        From `Model.copies` or `dpmerf sample --copies`.
+    fit : function
+        Takes a table and returns a fitted statsmodels result (anything with `params` and `bse`), a scikit-learn
+        estimator (`coef_`, perhaps `intercept_` and `feature_names_in_`; it has no standard errors), a mapping from
+        names to (estimate, variance), or one pair (estimates, variances).
+    confidence : float
+        Of the intervals, between 0 and 1.
+
+    Returns
+    -------
+    Pooled
+        As from `combine`.
+
+    Examples
+    --------
+    >>> found = analyse([[1, 2, 3], [2, 3, 4], [1, 3, 5]], lambda x: {"mean": (np.mean(x), np.var(x) / 3)})
+    >>> round(found["mean"].estimate, 2)
+    2.67
     """
     found = [_read(fit(copy)) for copy in copies]
     if not found:
