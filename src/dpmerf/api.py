@@ -11,7 +11,9 @@ from typing import Any
 from dpmerf.accounting.unit import Unit
 from dpmerf.discovery import Purchase
 from dpmerf.methods.presets import make_plan
+from dpmerf.methods.readable_first import in_doubt, readable_first
 from dpmerf.plan import Plan
+from dpmerf.plan.queries.readability import readable_shares
 from dpmerf.private.count import public_rows
 from dpmerf.private.ledger import Ledger
 from dpmerf.private.measure import measure
@@ -25,7 +27,13 @@ AnyLedger = Ledger | str | os.PathLike[str] | None
 
 
 def release(
-    data: Any, plan: Plan, *, ledger: AnyLedger = None, dataset: str | None = None, bars: Bars = SILENT
+    data: Any,
+    plan: Plan,
+    *,
+    ledger: AnyLedger = None,
+    dataset: str | None = None,
+    bars: Bars = SILENT,
+    go_on: bool = False,
 ) -> Release:
     """The only private step: spend the budget, read the rows, publish noisy sums.
 
@@ -41,6 +49,8 @@ def release(
         What the data set is called, as its ledger knows it; a file's name without the ending if left out.
     bars : Bars
         How progress is shown; silent if left out.
+    go_on : bool
+        Release all the same where columns cannot be read as declared. Otherwise that ends it, the main budget unspent.
 
     Returns
     -------
@@ -52,10 +62,18 @@ def release(
     >>> release("patients.csv", Plan.load("plan.json"), ledger="study.ledger").save("release")  # doctest: +SKIP
     """
     charged = open_ledger(ledger, plan, dataset if dataset is not None else dataset_name(data))
-    made = measure(data, plan, ledger=charged, bars=bars)
+    made = measure(data, plan, ledger=charged, bars=bars, go_on=go_on)
     if made.charge is None:
         _warn(f"{UNCOUNTED}. Name a file with `ledger`")
+    for note in unread_notes(made):
+        _warn(note)
     return made
+
+
+def unread_notes(made: Release) -> list[str]:
+    """What a release says of columns that could be read in part only: noisy, and covered."""
+    found = (column.note(made.plan.schema) for column in readable_shares(made))
+    return [note for note in found if note is not None]
 
 
 def _warn(words: str) -> None:
@@ -113,4 +131,5 @@ def priced(
 ) -> Plan:
     """A plan for these rows. Their number is counted only where it is public and a release can still be paid for."""
     count = rows if rows is not None else public_rows(source, unit, existing_ledger(ledger))
-    return make_plan(schema, epsilon, delta, rows=count, unit=unit, preset=preset, balanced=balanced)
+    plan = make_plan(schema, epsilon, delta, rows=count, unit=unit, preset=preset, balanced=balanced)
+    return readable_first(plan, in_doubt(schema, source.fields, source.guessed_types))

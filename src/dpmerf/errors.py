@@ -47,6 +47,10 @@ class ArrayError(DataError, ValueError):
     """An array does not have the shape of a table. A ValueError too, as scikit-learn expects."""
 
 
+class UnreadableError(DataError):
+    """Columns cannot be read as declared, beyond doubt: nothing but the look at them was spent. All of it is noisy."""
+
+
 class PlanError(DpmerfError):
     """The plan asks for something that cannot be measured."""
 

@@ -84,14 +84,16 @@ def run(
     key: Key | None = None,
     bars: Bars = SILENT,
     begun: bool = False,
+    go_on: bool = False,
 ) -> dict[str, Path]:
     """Release (signed if there is a key), train, sample and report into a new folder; what was made, by its role.
 
-    `begun`: the folder holds what was bought before (`discovery`), and the rest goes beside it.
+    `begun`: the folder holds what was bought before (`discovery`), and the rest goes beside it. `go_on`: also where
+    columns cannot be read as declared.
     """
     check_writable(output / "release" if begun else output)
     check_settings(asked.seed, asked.steps, asked.device)
-    noisy = measure(source, plan, ledger=ledger, bars=bars)
+    noisy = measure(source, plan, ledger=ledger, bars=bars, go_on=go_on)
     keep(lambda place: noisy.save(place, key), output / "release")
     kept = Asked(**{**asdict(asked), "csv": isinstance(source, Csv)})
     kept.save(output)

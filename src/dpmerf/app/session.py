@@ -15,6 +15,7 @@ from dpmerf.app import forms
 from dpmerf.app.jobs import Job
 from dpmerf.errors import BudgetError, DataError, DpmerfError
 from dpmerf.methods.presets import make_plan
+from dpmerf.methods.readable_first import in_doubt, readable_first
 from dpmerf.plan import Plan
 from dpmerf.private.count import public_rows
 from dpmerf.private.ledger import Ledger
@@ -123,7 +124,9 @@ class Session:
         """The plan for what was declared, or for another ε or unit beside it. No row is read."""
         chosen = unit or self.unit
         expected = self.expected_rows() if rows is None else rows
-        return make_plan(self.schema(), epsilon or self.epsilon, self._delta(), rows=expected, unit=chosen)
+        schema, source = self.schema(), open_rows(self.source)
+        made = make_plan(schema, epsilon or self.epsilon, self._delta(), rows=expected, unit=chosen)
+        return readable_first(made, in_doubt(schema, source.fields, source.guessed_types))
 
     def _delta(self) -> float | None:
         if not self.delta.strip():

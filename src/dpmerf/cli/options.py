@@ -53,6 +53,7 @@ Read = Annotated[
         "zone, missing, sheet, table, query. As below [reading] in a schema, and before it.",
     ),
 ]
+GoOn = Annotated[bool, typer.Option("--go-on", help="Release all the same where columns cannot be read as declared.")]
 LedgerFile = Annotated[Path | None, typer.Option("--ledger", help="Ledger to charge before any row is measured.")]
 Dataset = Annotated[
     str | None, typer.Option(help="What the data set is called, as its ledger knows it; its file's name if left out.")

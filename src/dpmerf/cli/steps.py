@@ -17,6 +17,7 @@ from dpmerf.cli.options import (
     Device,
     Fast,
     Force,
+    GoOn,
     Json,
     Label,
     LedgerFile,
@@ -61,6 +62,9 @@ def plan(
         str | None, typer.Option(help="In place of ε: how sharp answers shall be, for example 'share ± 0.5 points'.")
     ] = None,
     read: Read = None,
+    readable: Annotated[
+        bool, typer.Option(help="First ask, for 2 % of the budget, whether columns can be read as declared.")
+    ] = True,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="Where to write the plan; '-': standard output.")
     ] = None,
@@ -72,6 +76,7 @@ def plan(
     from dpmerf.inference.predict import in_words, sharpness
     from dpmerf.inference.want import Want, least_epsilon
     from dpmerf.methods.presets import make_plan
+    from dpmerf.methods.readable_first import in_doubt, readable_first
     from dpmerf.schema import Schema
 
     declared, protected = (
@@ -80,7 +85,8 @@ def plan(
     )
 
     def make(at: float) -> Plan:
-        return make_plan(declared, at, delta, rows=rows, unit=protected, method=method, balanced=balanced)
+        made = make_plan(declared, at, delta, rows=rows, unit=protected, method=method, balanced=balanced)
+        return readable_first(made, in_doubt(declared, None, False)) if readable else made
 
     if (epsilon is None) == (want is None):
         raise PlanError("name the budget with --epsilon, or how sharp answers shall be with --want")
@@ -107,11 +113,12 @@ def release(
         "local"
     ),
     master: Annotated[str | None, typer.Option(help="Spark master, for example 'local[2]'.")] = None,
+    go_on: GoOn = False,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
     """The only private step: spend the budget, read the rows, publish noisy sums."""
-    from dpmerf.api import UNCOUNTED, dataset_name, open_ledger
+    from dpmerf.api import UNCOUNTED, dataset_name, open_ledger, unread_notes
     from dpmerf.plan import Plan
     from dpmerf.private.measure import measure
     from dpmerf.progress import Bars
@@ -127,10 +134,12 @@ def release(
     check_writable(output, size_of(priced))
     key = None if sign is None else Key.load(sign)
     charged = open_ledger(ledger, priced, dataset_name(data) if dataset is None else dataset, noted(quiet))
-    made = measure(source, priced, ledger=charged, bars=Bars(not quiet and not as_json))
+    made = measure(source, priced, ledger=charged, bars=Bars(not quiet and not as_json), go_on=go_on)
     keep(lambda place: made.save(place, key), output)
     if made.charge is None:
         noted(quiet)(f"{UNCOUNTED}. Name a file with --ledger")
+    for note in unread_notes(made):
+        noted(quiet)(note)
     say(
         quiet,
         as_json,

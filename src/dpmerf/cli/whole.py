@@ -18,6 +18,7 @@ from dpmerf.cli.options import (
     Epsilon,
     Fast,
     Force,
+    GoOn,
     Images,
     Json,
     Label,
@@ -83,6 +84,7 @@ def synth(
     discover: Annotated[
         bool, typer.Option("--discover", help="Buy the schema too, for a tenth of the budget: declare nothing.")
     ] = False,
+    go_on: GoOn = False,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
@@ -90,6 +92,7 @@ def synth(
     from dpmerf.accounting.unit import Unit
     from dpmerf.api import UNCOUNTED, dataset_name, existing_ledger, open_ledger
     from dpmerf.methods.presets import make_plan
+    from dpmerf.methods.readable_first import in_doubt, readable_first
     from dpmerf.pipeline import Asked
     from dpmerf.private.count import public_rows
     from dpmerf.release.signature import Key
@@ -123,9 +126,11 @@ def synth(
         source.require(list(declared.learned))
         count = rows if rows is not None else public_rows(source, protected, existing_ledger(ledger))
     priced = make_plan(declared, epsilon, delta, rows=count, unit=protected, method=method, balanced=balanced)
+    if not discover:
+        priced = readable_first(priced, in_doubt(declared, source.fields, source.guessed_types))
     check_writable(output / "release" if discover else output, size_of(priced))
     charged = open_ledger(ledger, priced, named, noted(quiet))
-    made = _run(source, priced, output, asked, charged, quiet or as_json, key, discover)
+    made = _run(source, priced, output, asked, charged, quiet or as_json, key, discover, go_on)
     if charged is None:
         noted(quiet)(f"{UNCOUNTED}. Name a file with --ledger")
     words = "\n".join(f"  {what:<10} {path}" for what, path in made.items())
@@ -186,11 +191,13 @@ def _run(
     silent: bool,
     key: Key | None = None,
     begun: bool = False,
+    go_on: bool = False,
 ) -> dict[str, str]:
     from dpmerf import pipeline
     from dpmerf.progress import Bars
 
-    paths = pipeline.run(source, priced, output, asked, ledger=ledger, key=key, bars=Bars(not silent), begun=begun)
+    bars = Bars(not silent)
+    paths = pipeline.run(source, priced, output, asked, ledger=ledger, key=key, bars=bars, begun=begun, go_on=go_on)
     if begun:
         paths = {"discovery": output / "discovery", **paths}
     return {what: str(path) for what, path in paths.items()}

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 import pyarrow as pa
 
-from dpmerf.encoding import cells, listed, pixels
+from dpmerf.encoding import cells, listed, pixels, readable
 from dpmerf.encoding.derived import Relations
 from dpmerf.encoding.reading import READERS, levels_of, read
 from dpmerf.encoding.stored_types import check_fits
@@ -140,7 +140,9 @@ class Axis:
 class Codec:
     """Encode and decode for one schema."""
 
-    def __init__(self, schema: Schema) -> None:
+    def __init__(self, schema: Schema, looked: tuple[str, ...] = ()) -> None:
+        """`looked`: columns of whose cells a batch also says whether they could be read (`readable`)."""
+        self.looked = looked
         self.declared = schema
         self.schema = schema.measured  # what rows are measured by: relations may leave columns out or replace them
         self.relations = Relations(schema.program) if schema.relations else None
@@ -191,7 +193,19 @@ class Codec:
             name, image = self.schema.image
             codes = {other: torch.from_numpy(code) for other, code in values.items()}
             return self.with_label(Batch(torch.from_numpy(pixels.encode(table.column(name), image)), codes))
-        return self.batch(values, table.num_rows)
+        found = self.batch(values, table.num_rows)
+        return Batch(found.numbers, {**found.codes, **self._answers(table, declared)}) if self.looked else found
+
+    def _answers(self, table: pa.Table | pa.RecordBatch, declared: Schema) -> dict[str, Tensor]:
+        """Whether cells of the columns that are looked at could be read."""
+        codes = {}
+        for name in self.looked:
+            column = declared.columns[name]
+            axis = Axis.of(column) if isinstance(column, Numeric) else None
+            bounds = None if axis is None else (axis.low, axis.high)
+            found = readable.answers(table.column(name), declared, name, bounds)
+            codes[readable.variable_name(name)] = torch.from_numpy(found)
+        return codes
 
     def batch(self, values: dict[str, np.ndarray], rows: int) -> Batch:
         """Measured columns as numbers in their own units (NaN is null) and codes -> encoded rows."""

@@ -129,7 +129,7 @@ def one_way(release: Release, bins: int) -> dict[str, NoisyCounts]:
     for m in release.measurements:
         for place, variable in enumerate(m.variables if m.dense is None else ()):
             name = variable.column
-            declared = schema.learned.get(name) == measured.learned.get(name)
+            declared = name in measured.learned and schema.learned.get(name) == measured.learned[name]
             if name in found or not declared or variable.cut in ("null", "label"):
                 continue
             counts, sigma = _sum_out(m, place)

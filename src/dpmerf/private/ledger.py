@@ -128,6 +128,14 @@ class Ledger:
                 f"or, if it is the same data, say --dataset {self.dataset} (in Python dataset=). Nothing was read"
             )
 
+    def check_room(self, events: Sequence[Event], unit: Unit) -> None:
+        """LedgerError if a spend of these events would be refused: asked before a first part of them is spent."""
+        entries = self.entries()
+        self._check_unit(entries, unit)
+        spent = [event for entry in entries for event in entry.events]
+        if delta([*spent, *events], self.epsilon) > self.delta * (1 + TOLERANCE):
+            raise LedgerError(self._refusal(entries))
+
     def check_open(self, unit: Unit) -> None:
         """LedgerError if no release for this unit could be paid for: asked before anything is counted."""
         entries = self.entries()

@@ -15,6 +15,8 @@ import pyarrow as pa
 import torch
 from torch import Tensor
 
+from dpmerf.encoding import readable
+from dpmerf.encoding.codec import Codec
 from dpmerf.errors import DataError
 from dpmerf.features.algebra import FeatureMap
 from dpmerf.plan import Plan, View
@@ -31,13 +33,14 @@ T = TypeVar("T")
 def sum_locally(rows: Rows, plan: Plan, phi: FeatureMap, view: View, bars: Bars, what: str) -> tuple[Tensor, int]:
     """Σφ over all rows, and their number. As many workers as PyTorch has threads (OMP_NUM_THREADS says how many)."""
     workers = max(1, min(torch.get_num_threads(), MOST_BYTES // (8 * phi.dim)))
-    chosen = _choose(rows, plan, bars, what, workers) if plan.unit.person is not None else None
+    codec = codec_of(plan, phi)
+    chosen = _choose(rows, plan, codec, bars, what, workers) if plan.unit.person is not None else None
     read: list[int] = []  # rows of each batch
 
     def adder(sums: Sums) -> Callable[[pa.RecordBatch], None]:
         def add(table: pa.RecordBatch) -> None:
             read.append(table.num_rows)
-            batch = plan.codec.encode(table)
+            batch = codec.encode(table)
             if chosen is not None:
                 batch = batch.rows(chosen.take(tags(table.column(plan.unit.person), batch, chosen.key)))
             sums.add(view(batch))
@@ -61,12 +64,19 @@ def columns_of(plan: Plan) -> list[str]:
     return list(plan.schema.needed) + person
 
 
-def _choose(rows: Rows, plan: Plan, bars: Bars, what: str, workers: int) -> Chosen:
+def codec_of(plan: Plan, phi: FeatureMap) -> Codec:
+    """The plan's codec; where the map counts whether cells could be read, one that says so."""
+    names = [readable.column_of(v.name) for block in phi.blocks for v in block.cells]
+    looked = tuple(name for name in names if name is not None)
+    return Codec(plan.schema, looked) if looked else plan.codec
+
+
+def _choose(rows: Rows, plan: Plan, codec: Codec, bars: Bars, what: str, workers: int) -> Chosen:
     """The first pass, which only looks whose rows are too many."""
     cap = PersonCap(plan.unit.max_rows)
 
     def see(table: pa.RecordBatch) -> None:
-        cap.see(tags(table.column(plan.unit.person), plan.codec.encode(table), cap.key))
+        cap.see(tags(table.column(plan.unit.person), codec.encode(table), cap.key))
 
     with _bar(rows, plan, bars, what.replace("reading", "persons")) as advance:
         spread(rows.batches(columns_of(plan)), [see] * workers, lambda table: advance(table.num_rows))

@@ -16,11 +16,12 @@ import pyarrow as pa
 import torch
 from torch import Tensor
 
+from dpmerf.encoding import readable
 from dpmerf.encoding.codec import Batch, Codec
 from dpmerf.features.algebra import FeatureMap
 from dpmerf.plan import Plan, View
 from dpmerf.private.contribute import Sums
-from dpmerf.private.local import columns_of
+from dpmerf.private.local import codec_of, columns_of
 from dpmerf.private.persons import KEY_BYTES, Tags, tags
 from dpmerf.progress import Bars
 from dpmerf.sources.rows import Rows
@@ -36,16 +37,16 @@ Batches = Iterator[pa.RecordBatch]
 def sum_on_spark(rows: Rows, plan: Plan, phi: FeatureMap, view: View, bars: Bars, what: str) -> tuple[Tensor, int]:
     """Σφ over all rows of a SparkTable, and their number: bit for bit what `sum_locally` gives."""
     assert isinstance(rows, SparkTable)
-    names = columns_of(plan)
+    names, codec = columns_of(plan), codec_of(plan, phi)
     # mapInArrow cannot take every name (a dot in it, for one): columns travel under numbers
     frame = rows.frame.select(*(_quoted(name) for name in names)).toDF(*(f"c{i}" for i in range(len(names))))
     with bars.task(f"{what} on Spark"), quiet():
         if plan.unit.person is None:
-            partial = frame.mapInArrow(_Sum(names, plan.codec, phi, view), _PARTIAL)
+            partial = frame.mapInArrow(_Sum(names, codec, phi, view), _PARTIAL)
         else:
-            tagged = frame.mapInArrow(_Tag(names, plan.codec, plan.unit.person, os.urandom(KEY_BYTES)), _TAGGED)
+            tagged = frame.mapInArrow(_Tag(names, codec, plan.unit.person, os.urandom(KEY_BYTES)), _TAGGED)
             ordered = tagged.repartition("person").sortWithinPartitions("person", "ranked")
-            partial = ordered.mapInArrow(_CapAndSum(plan.codec, plan.unit.max_rows, phi, view), _PARTIAL)
+            partial = ordered.mapInArrow(_CapAndSum(codec, plan.unit.max_rows, phi, view), _PARTIAL)
         return _reduced(partial, phi)
 
 
@@ -154,7 +155,7 @@ def _names(codec: Codec) -> list[str]:
     """The discrete variables of an encoded row, in the order in which a packed row holds them."""
     label = codec.label
     extra = [label.name] if label is not None and label.name not in {v.name for v in codec.variables} else []
-    return [v.name for v in codec.variables] + extra
+    return [v.name for v in codec.variables] + extra + [readable.variable_name(name) for name in codec.looked]
 
 
 def _to_words(batch: Batch) -> np.ndarray:

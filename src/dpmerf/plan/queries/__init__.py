@@ -12,6 +12,7 @@ from dpmerf.plan.queries.mean_embedding import MeanEmbedding
 from dpmerf.plan.queries.pairs_again import PairsAgain
 from dpmerf.plan.queries.preferred_values import PreferredValues
 from dpmerf.plan.queries.query import Derived, Query, find
+from dpmerf.plan.queries.readability import Readability
 from dpmerf.plan.queries.selected_table import SelectedTable
 from dpmerf.plan.queries.tables import Tables
 
@@ -24,7 +25,8 @@ AnyQuery = Annotated[
     | SelectedTable
     | Directions
     | MeanEmbedding
-    | ImageEmbedding,
+    | ImageEmbedding
+    | Readability,
     Field(discriminator="kind"),
 ]
 
@@ -40,6 +42,7 @@ __all__ = [
     "PairsAgain",
     "PreferredValues",
     "Query",
+    "Readability",
     "SelectedTable",
     "Tables",
     "find",
