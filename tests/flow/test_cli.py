@@ -47,7 +47,7 @@ def test_step_by_step(place: Path) -> None:
     assert json.loads(good("verify", "release", "--json", cwd=place))["valid"] is True
     assert "whole" in good("verify", "release", cwd=place)
     spent = json.loads(good("ledger", "show", "study.ledger", "--json", cwd=place))
-    assert [e["purpose"] for e in spent["entries"]] == ["readability", "release (default)"]
+    assert [e["purpose"] for e in spent["entries"]] == ["readability", "release (tables)"]
     assert spent["remaining_epsilon"] < 1e-3
     refused = dpmerf(*once, "-o", "again", cwd=place)
     assert refused.returncode == 5 and not (place / "again").exists()

@@ -9,6 +9,7 @@ import pyarrow.csv
 import pytest
 
 from command import dpmerf
+from dpmerf.accounting.events import composed
 from dpmerf.errors import UnreadableError
 from dpmerf.methods.presets import make_plan
 from dpmerf.methods.readable_first import SHARE, in_doubt, readable_first
@@ -41,13 +42,13 @@ def test_a_file_stops_before_the_main_spend_unless_its_formats_are_declared(coun
     assert {name for name in names() if f"'{name}':" in done.stderr} == UNREAD[country.name]
     assert not (tmp_path / "no" / "release").exists()
     (entry,) = Ledger.load(ledger).entries()
-    assert entry.purpose == "readability" and entry.mu**2 <= 0.0201 * 0.27**2
+    assert entry.purpose == "readability" and composed(entry.events).mu ** 2 <= 0.0201 * 0.27**2
     assert Ledger.load(ledger).remaining_epsilon() > 0.98
     priced = tmp_path / "plan.json"
     assert dpmerf("plan", whole, "--epsilon", "0.9", "--rows", "4000", "-q", "-o", priced).returncode == 0
     done = dpmerf("release", data, "--plan", priced, "--ledger", ledger, "-o", tmp_path / "yes", "-q")
     assert done.returncode == 0, done.stderr
-    assert [e.purpose for e in Ledger.load(ledger).entries()][1:] == ["readability", "release (default)"]
+    assert [e.purpose for e in Ledger.load(ledger).entries()][1:] == ["readability", "release (tables)"]
     assert "| readability | 2% |" in (tmp_path / "yes" / "CARD.md").read_text()
     assert dpmerf("verify", tmp_path / "yes", "--ledger", ledger).returncode == 0
     for column in readable_shares(Release.load(tmp_path / "yes")):
