@@ -20,6 +20,7 @@ from benchmarks.protocols import split
 from benchmarks.registry import Experiment, Run
 from benchmarks.store import Store
 from dpmerf.generators.maxent import consistent, inside, maxent, ridges
+from dpmerf.generators.maxent.maxent_settings import Settings
 from dpmerf.methods.settings import MethodSettings, Shares
 
 SET, EPSILON, DELTA = "adult", 1.0, 1e-5
@@ -60,14 +61,15 @@ VARIANTS: dict[str, Variant] = {
     "coarse bins (at most 5)": _tables(bins=(4, 5)),
     "numbers independent inside bins": Variant(patches=((maxent.MaxEnt, "_places", _anywhere),)),
     "no ridge": Variant(patches=((ridges, "PRIORS", (1e6,)),)),
-    "rows not evened out": Variant(patches=((maxent, "PASSES", 0),)),
+    "rows not evened out": Variant(training=Settings(gain=0.0)),
     "no shrinkage of classes": Variant(
         patches=((consistent, "kept_share", lambda apart, v, layout: torch.ones(len(apart), len(layout.sizes))),)
     ),
     "counts cut off at zero": Variant(patches=((consistent, "positive", lambda mean, _: mean.clamp_min(1e-3)),)),
     "flat inside bins": Variant(patches=((inside, "_shrink", lambda noisy, widths, *_: widths / widths.sum()),)),
-    "one rate of learning": Variant(patches=((maxent, "RATES", (0.2,)),)),
-    "a quarter of the chains": Variant(patches=((maxent, "CHAINS", 2_048),)),
+    "no empty cells": Variant(training=Settings(empty=1.0)),
+    "columns redrawn one at a time": Variant(training=Settings(together=2.0)),
+    "a quarter of the chains": Variant(training=Settings(chains=2_048)),
 }
 
 

@@ -65,9 +65,9 @@ def test_noise_alone_is_as_large_as_the_noise_was(model: dpmerf.Model) -> None:
 def test_the_sampling_error_is_that_of_as_many_rows() -> None:
     rng = torch.Generator().manual_seed(0)
     layout, classes = Layout(("a", "b"), (2, 3)), torch.tensor([300.0, 100.0])
-    chains = Chains.independent(
-        layout, torch.tensor([[0.7, 0.3, 0.2, 0.3, 0.5], [0.5, 0.5, 0.6, 0.2, 0.2]]).log(), 2_000, rng
-    )
+    shares = torch.tensor([[0.7, 0.3, 0.2, 0.3, 0.5], [0.5, 0.5, 0.6, 0.2, 0.2]])
+    columns = [torch.multinomial(shares[:, layout.span(j)], 2_000, replacement=True, generator=rng) for j in (0, 1)]
+    chains = Chains(layout, torch.stack(columns, dim=2))
     errors = torch.stack([sampling_error(chains, classes, rng) for _ in range(600)])
     share = chains.counts() / 2_000 * (classes / classes.sum())[:, None, None]
     expected = (400 * share * (1 - share)).sqrt()

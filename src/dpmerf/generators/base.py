@@ -34,6 +34,7 @@ class History:
     steps: list[int] = field(default_factory=list)
     loss: list[float] = field(default_factory=list)
     held_out: list[float] = field(default_factory=list)  # the same loss on features kept back; empty: none are
+    stopped: str = ""  # why training ended: "converged", or which limit it met; empty: it has no steps to stop
 
     def note(self, step: int, loss: float, held_out: float | None = None) -> None:
         self.steps.append(step)
@@ -42,11 +43,12 @@ class History:
             self.held_out.append(held_out)
 
     def to_json(self) -> dict[str, Any]:
-        return {"floor": self.floor, "steps": self.steps, "loss": self.loss, "held_out": self.held_out}
+        found = {"floor": self.floor, "steps": self.steps, "loss": self.loss, "held_out": self.held_out}
+        return found | {"stopped": self.stopped}
 
     @staticmethod
     def from_json(data: dict[str, Any]) -> History:
-        return History(data["floor"], data["steps"], data["loss"], data["held_out"])
+        return History(data["floor"], data["steps"], data["loss"], data["held_out"], str(data.get("stopped", "")))
 
 
 @final

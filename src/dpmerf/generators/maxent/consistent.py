@@ -266,3 +266,16 @@ def onto_margins(tables: Tensor, margins: Tensor, layout: Layout) -> Tensor:
     tables = tables + (rows / sizes)[..., seg]
     columns = margins[..., None, :] - S.T @ tables  # (…, q, P)
     return tables + (columns / sizes[:, None])[..., seg, :]
+
+
+def onto_allowed(tables: Tensor, margins: Tensor, allowed: Tensor, layout: Layout) -> Tensor:
+    """The same where some cells are known to be empty: constants for the allowed cells alone, as near as they can."""
+    seg, S = layout.column_of, layout.members
+    of_row = (allowed @ S).clamp_min(1)  # (P, q)
+    tables = tables * allowed
+    for _ in range(ROUNDS):
+        rows = (margins[..., :, None] - tables @ S) / of_row
+        tables = tables + rows[..., seg] * allowed
+        columns = (margins[..., None, :] - S.T @ tables) / of_row.T
+        tables = tables + columns[..., seg, :] * allowed
+    return tables

@@ -1,15 +1,15 @@
 """MaxEnt: the distribution of largest entropy that agrees with the released tables, as far as their noise allows.
 
 A pairwise log-linear (Potts) model per class: log p(x | y) = Σ h[y, xᵢ] + Σ J[y, xᵢ, xⱼ]. Its moments are the tables,
-so its gradient is (released − generated) counts: the mean-embedding loss in its natural geometry. It is fitted by
-Gibbs sampling on persistent chains, with a ridge on every cell set by the known noise (empirical Bayes), and drawn
-from by the same Gibbs sweeps, which also answer any condition by holding columns still.
+so its gradient is (released − generated) counts: the mean-embedding loss in its natural geometry. It starts from a tree
+of the strongest pairs and is fitted by Gibbs sampling on persistent chains, with a ridge on every cell set by the known
+noise (empirical Bayes), and drawn from by the same Gibbs sweeps, which also answer any condition by holding columns
+still.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any, ClassVar, final
 
@@ -21,32 +21,25 @@ from dpmerf.encoding.codec import Batch
 from dpmerf.encoding.fine_cells import ValueDraw
 from dpmerf.errors import ArtefactError, TrainError
 from dpmerf.generators.base import Generator, Given, History, State, apportion, by_chance, overwrite
-from dpmerf.generators.maxent.consistent import Targets, consistent
+from dpmerf.generators.maxent.ascent import Ascent, climb
+from dpmerf.generators.maxent.blocks import Block, blocks_of, holding, moves
+from dpmerf.generators.maxent.consistent import consistent
 from dpmerf.generators.maxent.copula import Copula
-from dpmerf.generators.maxent.gibbs import Chains, Goal, even_out
+from dpmerf.generators.maxent.empty import empty_cells, without
+from dpmerf.generators.maxent.gibbs import Chains
 from dpmerf.generators.maxent.inside import fine_shares
 from dpmerf.generators.maxent.maxent_settings import Settings
 from dpmerf.generators.maxent.preferred import preferred
-from dpmerf.generators.maxent.ridges import Ridges, ridges
+from dpmerf.generators.maxent.ridges import ridges
+from dpmerf.generators.maxent.tree import alike, from_tree
 from dpmerf.generators.maxent.zeros import Zeros
 from dpmerf.plan.noisy_tables import Layout, noisy_tables
 from dpmerf.plan.queries import Query, Tables
 from dpmerf.progress import SILENT, Bars
 from dpmerf.release import Release
 
-CHAINS = 8_192  # of all classes together; more where classes are many and tables small
-MOST_WORK = 300_000_000  # chains of a class × positions², for those additional ones
-RATES = (0.2, 0.1, 0.05, 0.025)  # the largest that leads somewhere: columns that say the same overshoot together
-SLOWING = 4.0  # by which the rate falls until the last step
-TRIAL, TRIAL_CHAINS = 40, 2_048  # steps and chains, of all classes together, that tell
-WORSE = 3.0  # times the least loss of the trials: near enough, since rates fall and large ones mix better
-AVERAGED = 0.25  # the last part of the steps, whose parameters are averaged
-FEW_BINS = 7  # up to which the ridge is full, and less of it with more: interactions have heavy tails
-BURN, BURN_GIVEN = 10, 30  # Gibbs sweeps before rows are taken
-PASSES = 3  # that even out the sampling noise of the rows drawn together
-DRAWN = 16_384  # chains moved at a time when drawing
-PARAMETERS = ("h", "J", "moments", "singles", "measured", "shares")
-CHECK_EVERY = 20
+PARAMETERS = ("h", "J", "moments", "singles", "measured", "empty", "common", "shares")
+DEFAULT = Settings()
 
 
 @final
@@ -59,6 +52,8 @@ class Fitted:
     moments: Tensor  # (C, P, P) pair frequencies of the model
     singles: Tensor  # (C, P) target frequencies
     measured: Tensor  # (P, P)
+    empty: Tensor  # (P, P) bool: cells that the release shows to be empty
+    common: Tensor  # (q, q) the share of the smaller entropy that two columns have in common
     states: Tensor  # (C, chains, q) bins, to start drawing from
     shares: Tensor  # (C,) class frequencies
 
@@ -71,11 +66,19 @@ class MaxEnt(Generator):
     reads: ClassVar[type[Query]] = Tables
     takes: ClassVar[type[Any]] = Settings
 
-    def __init__(self, release: Release, fitted: Fitted, fine: dict[str, Tensor], evened: bool = True) -> None:
+    def __init__(
+        self,
+        release: Release,
+        fitted: Fitted,
+        fine: dict[str, Tensor],
+        evened: bool = True,
+        settings: Settings = DEFAULT,
+    ) -> None:
         self._release, self.fitted, self._fine = release, fitted, fine
         self._evened = evened  # rows drawn together have less sampling noise than independent ones
         self._layout = _layout(release)
-        self._zeros = zeros_of(release, self._layout, len(fitted.shares))
+        self._zeros = zeros_of(release, self._layout, len(fitted.shares)).also(fitted.empty)
+        self._settings = settings
 
     @property
     def conditions(self) -> frozenset[str]:
@@ -106,25 +109,42 @@ class MaxEnt(Generator):
         batch = binning.decode(codes, self._fine, classes, numbers, rng, self._preferred)
         return overwrite(batch, given, self._release.codec) if given else batch
 
+    @cached_property
+    def _blocks(self) -> tuple[Block, ...]:
+        return blocks_for(self._layout, self.fitted.common, self._zeros, self._settings)
+
     def _draw_class(self, c: int, n: int, fixed: dict[str, int], rng: torch.Generator) -> Tensor:
         """(n, q) bins of one class."""
-        f, layout, bar = self.fitted, self._layout, self._zeros.bars([c])
-        h, J = self._zeros.on(f.h[c : c + 1], f.J[c : c + 1], c)
-        start = torch.randperm(f.states.shape[1], generator=rng).repeat(-(-n // f.states.shape[1]))[:n]
+        f, layout, settings, bar = self.fitted, self._layout, self._settings, self._zeros.bars([c])
         held = {layout.names.index(name): b for name, b in fixed.items() if name in layout.names}
-        parts = []
-        for rows in f.states[c, start].split(DRAWN):
-            chains = Chains(layout, rows[None])
+        h, J = self._zeros.on(f.h[c : c + 1], f.J[c : c + 1], c)
+        prepared = moves(holding(layout, self._blocks, held), h, J)[0]
+        kept = f.states.shape[1]
+        start = torch.randint(kept, (n,), generator=rng)
+        if self._evened:
+            start = torch.randperm(kept, generator=rng).repeat(-(-n // kept))[:n]
+        burn = settings.burn_given if held else settings.burn
+        have, parts = torch.zeros(layout.positions), []
+        for rows in f.states[c, start].long().split(max(settings.drawn // 8, min(settings.drawn, n // 8))):
             for j, b in held.items():
-                chains.put(j, torch.full((1, len(rows)), b))
-            for _ in range(BURN_GIVEN if held else BURN):
-                chains.sweep(h, J, rng, held=frozenset(held), bar=bar)
+                rows[:, j] = b
+            chains = Chains(layout, rows[None])
+            tilt = torch.zeros(layout.positions) if held or not self._evened else self._lack(c, have, len(rows))
+            tilted_moves = [[move.tilted(tilt) for move in prepared]]
+            for _ in range(burn):
+                chains.sweep(tilted_moves, rng, bar, self._evened)
+            have += chains.onehot[0].sum(1)
             parts.append(chains.bins[0])
-        bins = torch.cat(parts)
-        if held or not self._evened or not bool(f.measured.any()):
-            return bins
-        goal = Goal(f.singles[c], f.moments[c], f.measured)
-        return even_out(layout, bins, h[0], J[0], goal, PASSES, rng, bar)
+        return torch.cat(parts)
+
+    def _lack(self, c: int, have: Tensor, rows: int) -> Tensor:
+        """(P,) by how much to change h, so that the rows drawn next make up for what those so far have too few of."""
+        layout, s = self._layout, self._settings
+        wanted = self.fitted.singles[c].clamp_min(1e-7)
+        done = have[layout.span(0)].sum()
+        lack = (wanted * (done + rows) - have).clamp_min(0) + s.soft
+        found = (lack / (wanted * rows + s.soft)).log() * s.gain / alike(layout, self.fitted.common)
+        return found.clamp(-s.most_tilt, s.most_tilt)
 
     @cached_property
     def _numbers(self) -> list[tuple[int, int]]:
@@ -162,8 +182,8 @@ class MaxEnt(Generator):
         categories = torch.ones(layout.positions)
         for j, k in self._numbers:
             categories[layout.offsets[j] : layout.offsets[j] + k] = 0
-        for start in range(0, len(bins), DRAWN):
-            rows = bins[start : start + DRAWN]
+        for start in range(0, len(bins), self._settings.drawn):
+            rows = bins[start : start + self._settings.drawn]
             pull = (f.J[c] * categories) @ Chains(layout, rows[None]).onehot[0]  # (P, rows)
             for i, (j, k) in enumerate(self._numbers):
                 if k < 2:
@@ -175,29 +195,31 @@ class MaxEnt(Generator):
                 own = pull[first : first + k]
                 rise = (own.gather(0, above[None]) - own.gather(0, below[None]))[0]
                 slope = rise / (centre[above] - centre[below])
-                found[start : start + DRAWN, i] = torch.where(rows[:, j] < k, slope * mass[b], 0.0)
+                found[start : start + self._settings.drawn, i] = torch.where(rows[:, j] < k, slope * mass[b], 0.0)
         return found
 
     def state(self) -> State:
         f = self.fitted
-        tensors = {name: getattr(f, name) for name in PARAMETERS} | {"states": f.states.to(torch.int16)}
-        return State({"evened": self._evened}, tensors | {f"fine.{name}": share for name, share in self._fine.items()})
+        tensors = {name: getattr(f, name) for name in PARAMETERS} | {"states": f.states}
+        settings = {"evened": self._evened, "settings": asdict(self._settings)}
+        return State(settings, tensors | {f"fine.{name}": share for name, share in self._fine.items()})
 
     @classmethod
     def from_state(cls, release: Release, state: State) -> MaxEnt:
         t, layout = state.tensors, _layout(release)
         C, P, q = len(t["shares"]), layout.positions, len(layout.names)
         shapes = {"h": (C, P), "J": (C, P, P), "moments": (C, P, P), "singles": (C, P), "measured": (P, P)}
+        shapes |= {"empty": (P, P), "common": (q, q)}
         if any(t[name].shape != shape for name, shape in shapes.items()) or t["states"].shape[::2] != (C, q):
             raise ArtefactError("the model's weights do not fit its release: it is damaged")
-        states = t["states"].long()
+        states = t["states"]
         if bool((states < 0).any()) or bool((states >= torch.tensor(layout.sizes)).any()):
             raise ArtefactError("the model's states do not fit its release: it is damaged")
         fine = {name: t[f"fine.{name}"] for name in binning_of(release).bin_of}
         if any(share.shape != (C, len(binning_of(release).bin_of[name])) for name, share in fine.items()):
             raise ArtefactError("the model's shares do not fit its release: it is damaged")
         fitted = Fitted(states=states, **{name: t[name] for name in PARAMETERS})
-        return cls(release, fitted, fine, bool(state.settings.get("evened", True)))
+        return cls(release, fitted, fine, bool(state.settings["evened"]), Settings(**state.settings["settings"]))
 
     @classmethod
     def fit(
@@ -210,131 +232,38 @@ class MaxEnt(Generator):
         C = len(t.classes)
         zeros = zeros_of(release, t.layout, C)
         t = zeros.targets(t)
-        h = (t.singles / t.classes[:, None]).clamp_min(1e-7).log()
-        walkers = Chains.independent(t.layout, h, _chains(C, t.layout.positions), rng)
-        weight = min(1.0, FEW_BINS / release.plan.query(Tables).bins)
-        fitted, history = _descend(t, zeros, weight, h, walkers, settings.steps, rng, bars)
-        return MaxEnt(release, fitted, fine_shares(release, binning_of(release), noisy, t)), history
+        empty = empty_cells(t, zeros.barred, settings.empty, settings.full_tables)
+        if bool(empty.any()):
+            t, zeros = without(t, empty), zeros.also(empty)
+        ridge = ridges(t, zeros, min(1.0, settings.few_bins / release.plan.query(Tables).bins))
+        begin = from_tree(t, zeros, ridge, _chains(C, t.layout.positions, settings), rng)
+        ascent = Ascent(t, zeros, ridge, begin, blocks_for(t.layout, begin.common, zeros, settings))
+        steps = settings.steps if bool(t.measured.any()) else 1
+        with bars.task("training", total=steps, counted="steps") as advance:
+            top = climb(ascent, settings, steps, rng, advance)
+        fitted = Fitted(
+            h=top.h,
+            J=top.J,
+            moments=top.moments,
+            singles=t.singles / t.classes[:, None],
+            measured=t.measured,
+            empty=empty,
+            common=begin.common,
+            states=top.states.to(torch.uint8 if max(t.layout.sizes) <= 256 else torch.int16),
+            shares=(t.classes / t.classes.sum()).double(),
+        )
+        fine = fine_shares(release, binning_of(release), noisy, t)
+        return MaxEnt(release, fitted, fine, settings=settings), top.history
 
 
-def _descend(
-    t: Targets,
-    zeros: Zeros,
-    weight: float,
-    h: Tensor,
-    walkers: Chains,
-    steps: int,
-    rng: torch.Generator,
-    bars: Bars,
-) -> tuple[Fitted, History]:
-    C, P = t.singles.shape
-    history = History(floor=1.0)  # the loss is in units of the noise variance
-    mean_h, mean_J, moments = h, torch.zeros(C, P, P), torch.zeros(C, P, P)
-    if bool(t.measured.any()):
-        ridge = ridges(t, zeros, weight)
-        averaged = 0
-        with bars.task("training", total=steps + TRIAL * len(RATES), counted="steps") as advance:
-            rate = _rate(t, zeros, ridge, h, walkers, rng, advance)
-            rates = [rate * SLOWING ** (-step / steps) for step in range(1, steps + 1)]
-            for step, at in enumerate(ascent(t, zeros, ridge, h, walkers, rates, rng), 1):
-                if step > steps * (1 - AVERAGED):
-                    averaged += 1
-                    mean_h = mean_h + (at.h - mean_h) / averaged
-                    mean_J = mean_J + (at.J - mean_J) / averaged
-                    moments = moments + (at.seen / t.classes[:, None, None] - moments) / averaged
-                if step % CHECK_EVERY == 0 or step == steps:
-                    history.note(step, at.loss(t))
-                advance(1)
-        walkers.sweep(*zeros.on(mean_h, mean_J), rng, bar=zeros.bars())
-        walkers = walkers.raked(t.singles / t.classes[:, None], rng)
-    fitted = Fitted(
-        h=mean_h,
-        J=mean_J,
-        moments=moments,
-        singles=t.singles / t.classes[:, None],
-        measured=t.measured,
-        states=walkers.bins,
-        shares=(t.classes / t.classes.sum()).double(),
-    )
-    return fitted, history
+def blocks_for(layout: Layout, common: Tensor, zeros: Zeros, settings: Settings) -> tuple[Block, ...]:
+    return blocks_of(layout, common, zeros.barred, zeros.in_corners, settings.together, settings.most_states)
 
 
-@final
-@dataclass(frozen=True)
-class At:
-    """Where the ascent stands after a step, and the counts that led there."""
-
-    h: Tensor  # (C, P)
-    J: Tensor  # (C, P, P)
-    seen: Tensor  # (C, P, P) counts of the chains, scaled to those of the classes
-
-    def loss(self, t: Targets) -> float:
-        gap = t.pairs - self.seen.sum(0)
-        return float((gap.square() / t.pair_variance * t.measured).sum() / t.measured.sum())
-
-
-def ascent(
-    t: Targets,
-    zeros: Zeros,
-    ridge: Ridges,
-    h: Tensor,
-    walkers: Chains,
-    rates: list[float],
-    rng: torch.Generator,
-    start: tuple[Tensor, Tensor] | None = None,
-) -> Iterator[At]:
-    """Steps of penalised likelihood from independent columns, or from interactions (shared, by class).
-
-    The chains follow the parameters.
-    """
-    C, P = t.singles.shape
-    shared, own = start if start is not None else (torch.zeros(P, P), torch.zeros(C, P, P))
-    J = shared + own
-    for rate in rates:
-        walkers.sweep(*zeros.on(h, J), rng, bar=zeros.bars())
-        seen = walkers.counts() * (t.classes[:, None, None] / walkers.bins.shape[1])
-        singles, pairs = seen.diagonal(dim1=1, dim2=2), seen.sum(0)
-        h = h + rate * (t.singles - singles) / torch.maximum(t.singles.clamp_min(20.0), singles)
-        shared = shared + rate * t.measured * _step(t.pairs - pairs, shared, ridge.shared, ridge.scale, pairs)
-        J = shared.expand(C, P, P)
-        if t.label_pairs is not None and ridge.own is not None and ridge.own_scale is not None:
-            own = own + rate * t.measured * _step(t.label_pairs - seen, own, ridge.own, ridge.own_scale, seen)
-            J = shared + own
-        yield At(h, J, seen)
-
-
-def _rate(
-    t: Targets,
-    zeros: Zeros,
-    ridge: Ridges,
-    h: Tensor,
-    walkers: Chains,
-    rng: torch.Generator,
-    advance: Callable[[int], object],
-) -> float:
-    """The largest of RATES after which a few steps are (nearly) as far as after any.
-
-    A step takes each cell by itself. Where many columns say the same, as in a census, their steps add up and overshoot:
-    no rate suits all tables.
-    """
-    few = max(TRIAL_CHAINS // len(t.classes), 256)
-    losses = []
-    for rate in RATES:
-        chains = Chains(t.layout, walkers.bins[:, :few])
-        *_, last = ascent(t, zeros, ridge, h, chains, [rate] * TRIAL, rng)
-        losses.append(last.loss(t))
-        advance(TRIAL)
-    return next(rate for rate, loss in zip(RATES, losses, strict=True) if loss <= WORSE * min(losses))
-
-
-def _chains(classes: int, positions: int) -> int:
+def _chains(classes: int, positions: int, settings: Settings) -> int:
     """Chains per class: enough to see a class's tables through their own sampling noise, within a bounded cost."""
-    return max(CHAINS // classes, min(CHAINS // 2, MOST_WORK // positions**2), 256)
-
-
-def _step(gap: Tensor, parameter: Tensor, ridge: Tensor, scale: Tensor, seen: Tensor) -> Tensor:
-    """A ridge-penalised Newton step, cell by cell, with the count as curvature."""
-    return (gap - ridge * parameter) / (torch.maximum(scale, seen) + ridge)
+    more = min(settings.chains // 2, settings.most_work // positions**2)
+    return max(settings.chains // classes, more, 256)
 
 
 def _layout(release: Release) -> Layout:

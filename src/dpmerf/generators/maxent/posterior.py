@@ -17,12 +17,16 @@ import torch
 from torch import Tensor
 
 from dpmerf.accounting.events import Gaussian
+from dpmerf.generators.maxent.ascent import Ascent
+from dpmerf.generators.maxent.blocks import Block
 from dpmerf.generators.maxent.consistent import Error, Targets, consistent
 from dpmerf.generators.maxent.departures import Departures, departures, independent
+from dpmerf.generators.maxent.empty import without
 from dpmerf.generators.maxent.gibbs import Chains
 from dpmerf.generators.maxent.inside import fine_shares
-from dpmerf.generators.maxent.maxent import FEW_BINS, At, Fitted, MaxEnt, ascent, binning_of, zeros_of
+from dpmerf.generators.maxent.maxent import DEFAULT, Fitted, MaxEnt, binning_of, blocks_for, zeros_of
 from dpmerf.generators.maxent.ridges import Ridges, ridges
+from dpmerf.generators.maxent.tree import Start
 from dpmerf.generators.maxent.zeros import Zeros
 from dpmerf.plan.noisy_tables import Layout, noisy_tables
 from dpmerf.plan.queries import Tables
@@ -37,7 +41,7 @@ class Settings:
     chains: int = 4_096  # of all classes together: they start as rows of the fitted model
     first_steps: int = 60  # that lead from the fitted model to the posterior mean
     steps: int = 24  # that lead from there to a draw
-    rate: float = 0.1
+    rate: float = 0.3
     slowing: float = 4.0  # by which the rate falls until the last step
     averaged: float = 0.4  # the last part of the steps, whose parameters are averaged
     lead: float = 0.7  # how much of a change of the targets the parameters follow at once, cell by cell
@@ -53,6 +57,7 @@ class _Posterior:
     fitted: Fitted
     targets: Targets
     zeros: Zeros
+    blocks: tuple[Block, ...]
     beyond: Departures
     ridge: Ridges
     weight: float
@@ -60,21 +65,23 @@ class _Posterior:
 
     def refit(
         self, t: Targets, h: Tensor, start: tuple[Tensor, Tensor], walkers: Chains, steps: int, rng: torch.Generator
-    ) -> At:
-        """Parameters that meet the targets, and their counts, averaged over the last steps. The chains follow."""
-        s, found = self.settings, []
-        rates = [s.rate * s.slowing ** (-step / steps) for step in range(1, steps + 1)]
-        for step, at in enumerate(ascent(t, self.zeros, self.ridge, h, walkers, rates, rng, start), 1):
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """h, J that meet the targets, and their counts, averaged over the last steps. The chains follow."""
+        s, shared, own = self.settings, *start
+        climb = Ascent(t, self.zeros, self.ridge, Start(h, shared, walkers, self.fitted.common), self.blocks, own)
+        found = []
+        for step in range(1, steps + 1):
+            climb.step(s.rate * s.slowing ** (-step / steps), rng)
             if step > steps * (1 - s.averaged):
-                found.append(at)
-        h, J, seen = (torch.stack([getattr(at, part) for at in found]).mean(0) for part in ("h", "J", "seen"))
-        return At(h, J, seen)
+                found.append((climb.h, climb.J, climb.seen))
+        h, J, seen = (torch.stack(parts).mean(0) for parts in zip(*found, strict=True))
+        return h, J, seen
 
     def drawn(self, sampled: Tensor, t: Targets, rng: torch.Generator) -> Targets:
         """Pairs, too, are drawn; those of the classes add up to them."""
         base = self.targets
         pairs = independent(t) + self.beyond.draw(rng) + sampled.sum(0) - _of_margins(base, sampled)
-        found = replace(t, pairs=pairs * base.measured)
+        found = without(replace(t, pairs=pairs * base.measured), self.fitted.empty)
         return replace(found, label_pairs=self._classes(found, rng))
 
     def _classes(self, t: Targets, rng: torch.Generator) -> Tensor | None:
@@ -84,7 +91,7 @@ class _Posterior:
         each = t.singles[:, :, None] * t.singles[:, None, :] / t.classes[:, None, None]
         found = t.label_pairs + each / each.sum(0).clamp_min(1e-6) * (t.pairs - t.label_pairs.sum(0))
         prior = self.weight * base.label_pair_variance / (ridge.own * ridge.own_scale)
-        return (found + ridge.own * _symmetric(prior, rng)) * base.measured
+        return (found + ridge.own * _symmetric(prior, rng)) * base.measured * ~self.fitted.empty
 
 
 def draws(
@@ -93,18 +100,20 @@ def draws(
     """Models drawn given the release."""
     s = settings or Settings()
     noisy, C = noisy_tables(release), len(fitted.shares)
-    zeros = zeros_of(release, noisy.layout, C)
-    t = zeros.targets(consistent(noisy))
-    weight = min(1.0, FEW_BINS / release.plan.query(Tables).bins)
+    zeros = zeros_of(release, noisy.layout, C).also(fitted.empty)
+    t = without(zeros.targets(consistent(noisy)), fitted.empty)
+    weight = min(1.0, DEFAULT.few_bins / release.plan.query(Tables).bins)
     beyond, ridge = departures(t, _numbers(release, t.layout)), ridges(t, zeros, weight)
     ridge = replace(ridge, shared=(beyond.variance() / (s.widest * ridge.scale)).clamp_min(1e-3))
-    post = _Posterior(release, fitted, t, zeros, beyond, ridge, weight, s)
+    blocks = blocks_for(noisy.layout, fitted.common, zeros, DEFAULT)
+    post = _Posterior(release, fitted, t, zeros, blocks, beyond, ridge, weight, s)
     few = torch.randperm(fitted.states.shape[1], generator=rng)[: max(s.chains // C, 256)]
-    every, walkers = Chains(noisy.layout, fitted.states), Chains(noisy.layout, fitted.states[:, few])
-    centre, h, J = replace(t, pairs=(independent(t) + beyond.mean()) * t.measured), fitted.h, fitted.J
+    many = torch.randperm(fitted.states.shape[1], generator=rng)[: max(DEFAULT.chains // C, 256)]
+    every, walkers = (Chains(noisy.layout, fitted.states[:, rows].long()) for rows in (many, few))
+    centre = without(replace(t, pairs=(independent(t) + beyond.mean()) * t.measured), fitted.empty)
+    h, J = fitted.h, fitted.J
     if bool(t.measured.any()):
-        at = post.refit(centre, h, _split(J, ridge), walkers, s.first_steps, rng)
-        h, J = at.h, at.J
+        h, J, _ = post.refit(centre, h, _split(J, ridge), walkers, s.first_steps, rng)
     for _ in range(count):
         noise = noise_alone(release, rng)
         sampled = sampling_error(every, t.classes, rng)
@@ -131,10 +140,10 @@ def _model(
         shared, own = _split(J, post.ridge)
         ahead = (t.pairs - independent(t)) - (centre.pairs - independent(centre))
         shared = shared + s.lead * t.measured * ahead / (post.ridge.scale + post.ridge.shared)
-        at = post.refit(t, h, (shared, own), walkers, s.steps, rng)
-        h, J, moments = at.h, at.J, at.seen / t.classes[:, None, None]
+        h, J, seen = post.refit(t, h, (shared, own), walkers, s.steps, rng)
+        moments = seen / t.classes[:, None, None]
     shares = (t.classes / t.classes.sum()).double()
-    found = Fitted(h, J, moments, singles, t.measured, walkers.bins, shares)
+    found = replace(post.fitted, h=h, J=J, moments=moments, singles=singles, states=walkers.bins, shares=shares)
     perturbed = replace(release, sums=_added(release, noise))
     return MaxEnt(release, found, fine_shares(perturbed, binning_of(release), noisy_tables(perturbed), t), evened=False)
 

@@ -34,19 +34,21 @@ def ridges(t: Targets, zeros: Zeros, weight: float) -> Ridges:
         expected = expected * (zeros.pairs == 0)  # where nothing can be, nothing departs
     total = expected.sum(0)
     departure = t.pairs - total
-    prior = _prior(t, departure, total, t.pair_variance)
+    prior = prior_variance(t, departure, total, t.pair_variance)
     scale = torch.maximum(total, t.pairs - t.pair_variance.sqrt()).clamp_min(1.0)
     shared = weight * t.pair_variance / (prior * scale)
     if t.label_pairs is None or t.label_pair_variance is None:
         return Ridges(shared, scale, None, None)
     explained = (1 + departure / total.clamp_min(1.0) * (scale / (scale + shared))).clamp(0, 50)
     rest = t.label_pairs - expected * explained
-    own_prior = torch.stack([_prior(t, rest[c], expected[c], t.label_pair_variance) for c in range(len(t.classes))])
+    own_prior = torch.stack(
+        [prior_variance(t, rest[c], expected[c], t.label_pair_variance) for c in range(len(t.classes))]
+    )
     own_scale = torch.maximum(expected, t.label_pairs - t.label_pair_variance.sqrt()).clamp_min(1.0)
     return Ridges(shared, scale, weight * t.label_pair_variance / (own_prior * own_scale), own_scale)
 
 
-def _prior(t: Targets, departure: Tensor, expected: Tensor, variance: Tensor) -> Tensor:
+def prior_variance(t: Targets, departure: Tensor, expected: Tensor, variance: Tensor) -> Tensor:
     """(P, P) prior variance of the log-interactions, one value per table: its expectation, given how far it departs.
 
     A table has one of the PRIORS, and all tables together say how common each of these is: one table alone would show

@@ -41,7 +41,7 @@ class Zeros:
 
     layout: Layout
     singles: Tensor | None  # (C, P) 0 or BARRED
-    pairs: Tensor | None  # (C, P, P) 0 or BARRED
+    pairs: Tensor | None  # (C, P, P), or (1, P, P) of all classes: 0 or BARRED
     corners: tuple[Corner, ...]
 
     @staticmethod
@@ -68,11 +68,29 @@ class Zeros:
         any_single, any_pair = bool((singles < 0).any()), bool((pairs < 0).any())
         return Zeros(layout, singles if any_single else None, pairs if any_pair else None, tuple(corners))
 
+    def also(self, empty: Tensor) -> Zeros:
+        """These, and cells (P, P) that are empty in every class."""
+        if not bool(empty.any()):
+            return self
+        more = torch.where(empty, BARRED, 0.0)
+        classes = 1 if self.pairs is None else len(self.pairs)
+        return replace(self, pairs=more.expand(classes, -1, -1) if self.pairs is None else self.pairs.minimum(more))
+
+    @property
+    def barred(self) -> Tensor | None:
+        """(P, P) bool: pairs of bins that no class can have."""
+        return None if self.pairs is None else (self.pairs < 0).all(0)
+
+    @property
+    def in_corners(self) -> frozenset[int]:
+        """Columns that a corner speaks of."""
+        return frozenset(j for corner in self.corners for j, _ in corner.bins)
+
     def on(self, h: Tensor, J: Tensor, c: int | None = None) -> tuple[Tensor, Tensor]:
         """A model's parameters, of all classes or of one, with what is forbidden barred."""
         own = slice(None) if c is None else slice(c, c + 1)
         h = h if self.singles is None else h + self.singles[own]
-        return h, J if self.pairs is None else J + self.pairs[own]
+        return h, J if self.pairs is None else J + (self.pairs if len(self.pairs) == 1 else self.pairs[own])
 
     def targets(self, t: Targets) -> Targets:
         """The same targets with no mass where none can be."""
@@ -88,22 +106,21 @@ class Zeros:
             label_pairs = None if label_pairs is None else label_pairs * allowed
         return replace(t, singles=singles, pairs=pairs, label_pairs=label_pairs)
 
-    def bars(self, classes: list[int] | None = None) -> Bar | None:
-        """What a sweep over these classes (all, if none are named) has to bar; None if that is nothing."""
+    def bars(self, classes: list[int]) -> Bar | None:
+        """What a sweep over these classes has to bar; None if that is nothing."""
         return partial(self._bar, classes) if self.corners else None
 
-    def _bar(self, classes: list[int] | None, logits: Tensor, j: int, onehot: Tensor) -> None:
-        """Bar, in place, the bins of column j (C, bins, N) that the other columns of a corner leave no room for."""
+    def _bar(self, classes: list[int], place: int, logits: Tensor, j: int, onehot: Tensor) -> None:
+        """Bar, in place, the bins of column j (bins, N) that the other columns of a corner leave no room for."""
         for corner in self.corners:
             mask = next((m for k, m in corner.bins if k == j), None)
-            if mask is None:
+            if mask is None or not bool(corner.classes[classes[place]]):
                 continue
-            rows = corner.classes if classes is None else corner.classes[classes]
-            hit = rows[:, None].float().expand(-1, onehot.shape[2])
+            hit = torch.ones(onehot.shape[1])
             for k, other in corner.bins:
                 if k != j:
-                    hit = hit * torch.einsum("k,ckn->cn", other.float(), onehot[:, self.layout.span(k)])
-            logits += BARRED * mask.float()[None, :, None] * hit[:, None, :]
+                    hit = hit * (other.float() @ onehot[self.layout.span(k)])
+            logits += BARRED * mask.float()[:, None] * hit
 
 
 def _bins(binning: Binning, name: str, subset: Subset) -> Tensor:
