@@ -30,8 +30,8 @@ class Settings:
     rounds: int = 12  # of expectation and maximisation
     pooled: float = 2.0  # tables' worth of scores that the pool counts beside a table's own
     least: float = 1e-6  # of a prior variance of ρ
-    first: float = 0.03  # the same between first scores: correlations of 0.17 are common
-    other: float = 0.01  # and between a number's trend and any category
+    first: float = 0.05  # the same between first scores: correlations of 0.2 are common
+    other: float = 0.02  # and between a number's trend and any category
 
     def floor(self, kind: Kind) -> float:
         """The least prior variance of a kind."""

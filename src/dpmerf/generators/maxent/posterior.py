@@ -44,7 +44,7 @@ class Settings:
     rate: float = 0.3
     slowing: float = 4.0  # by which the rate falls until the last step
     averaged: float = 0.4  # the last part of the steps, whose parameters are averaged
-    lead: float = 0.7  # how much of a change of the targets the parameters follow at once, cell by cell
+    lead: float = 1.0  # how much of a change of the targets the parameters follow at once, cell by cell
     widest: float = 2.56  # prior variance of a log-interaction: what keeps cells without rows finite
 
 
