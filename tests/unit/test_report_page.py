@@ -82,6 +82,13 @@ def test_every_picture_is_there_and_named_in_words(full_page, model):
     assert "noise floor" in next(w for w in words if w.startswith("Training curve"))
 
 
+def test_associations_have_intervals_and_bars_have_errors(covered_page, full_page):
+    for page in (covered_page, full_page):
+        assert "by the released tables (Cramér" in page and "95 % interval" in page
+        assert "counts as released, ± twice their noise" in page
+    assert "The noise exceeds the signal in" in covered_page  # ward and the random columns of this table
+
+
 def test_the_card_says_what_is_promised_and_what_is_not(covered_page):
     for phrase in ("In plain words", "at\nmost <strong>55", "one row, replaced by any other", "<em>not</em> protected"):
         assert phrase in covered_page, phrase

@@ -35,7 +35,7 @@ def _numeric(name: str, rows: Rows, ours: Coded, theirs: np.ndarray | None, rele
         axes.stairs(100 * theirs[:BINS], np.arange(BINS + 1) - 0.5, color=REAL, linewidth=1.8)
         if ours.nulls:
             axes.stairs(100 * theirs[BINS:], [BINS + 0.5, BINS + 1.5], color=REAL, linewidth=1.8)
-    if released is not None and theirs is None:
+    if released is not None:
         _dots(axes, places, released)
     axis = rows.codec.axes[name]
     ticks = [0, BINS // 2, BINS]
@@ -78,16 +78,15 @@ def _levels(name: str, rows: Rows, ours: Coded, theirs: np.ndarray | None, relea
     if released is not None:
         noise = np.sqrt(fold(released.noise**2))
         folded = NoisyCounts(fold(released.shares), noise)
-        if theirs is None:
-            axes.errorbar(
-                100 * folded.shares,
-                places,
-                xerr=200 * noise,
-                fmt="o",
-                color=RELEASED,
-                markersize=3.5,
-                linewidth=1.3,
-            )
+        axes.errorbar(
+            100 * folded.shares,
+            places,
+            xerr=200 * noise,
+            fmt="o",
+            color=RELEASED,
+            markersize=3.5,
+            linewidth=1.3,
+        )
     axes.set_yticks(places, [short(label, 18) for label in labels])
     axes.set_xlim(left=0)
     axes.set_xlabel("%", fontsize=10)
@@ -139,6 +138,7 @@ def _picture(
     for i, label in enumerate(labels):
         row = [label, percent(ours[i], 2)]
         row += [percent(theirs[i], 2)] if theirs is not None else []
-        row += [percent(released.shares[i], 2)] if released is not None else []
+        if released is not None:
+            row.append(f"{percent(released.shares[i], 2)} ± {percent(2 * released.noise[i], 2)}")
         rows.append(tuple(row))
     return picture(figure, f"distribution {name}", words + ".", (tuple(header), *rows))

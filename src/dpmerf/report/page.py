@@ -56,7 +56,7 @@ class Report(Shown):
         if synthetic is not None and self.synthetic is not None:
             body.append(("rows", "Rows", rows_section.rows(self.release, self.synthetic, self.evaluation)))
             body.append(("columns", "Columns", sections.columns(self.release, synthetic, real)))
-            body.append(("dependence", "Dependence", sections.dependence(synthetic, self.evaluation)))
+            body.append(("dependence", "Dependence", sections.dependence(self.release, synthetic, self.evaluation)))
         if self.evaluation is not None:
             body.append(("fidelity", "Weak spots", scores.fidelity(self.evaluation.fidelity, self.evaluation.nearest)))
         body.append(("fit", "Fit", sections.fit(self.release, self.history)))

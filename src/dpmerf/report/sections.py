@@ -14,12 +14,15 @@ from dpmerf.evaluate.association import association_matrix
 from dpmerf.evaluate.results import Evaluation
 from dpmerf.evaluate.views import Rows
 from dpmerf.generators.base import History
+from dpmerf.inference.evidence import evidence
+from dpmerf.inference.strength import strengths
 from dpmerf.release.release import TRUSTED_NOISE, Release
 from dpmerf.report import charts
 from dpmerf.report.distributions import BINS, distribution
 from dpmerf.report.markup import figure, grid, key, lead, section, table, text
 from dpmerf.report.words import percent, small
 
+SHOWN = 12  # pairs in a table or a warning
 MOST_COLUMNS = 48  # pictures of single columns; a wider table shows the first of them
 
 
@@ -139,18 +142,19 @@ def columns(release: Release, synthetic: Rows, real: Rows | None) -> str:
         figure(distribution(name, synthetic, real, released.get(name)), name, covered=real is None) for name in names
     ]
     more = f" The first {len(names)} of {len(synthetic.names)}." if len(names) < len(synthetic.names) else ""
-    beside = ("real", "real rows") if real is not None else ("released", "counts as released, ± twice their noise")
+    beside = [("released", "counts as released, ± twice their noise")]
+    beside += [("real", "real rows")] if real is not None else []
     return section(
         "columns",
         "Columns",
         lead("Each column on its own." + more),
-        key(("synthetic", "synthetic rows"), beside),
+        key(("synthetic", "synthetic rows"), *beside),
         grid("gallery", drawn),
         covered=real is None,
     )
 
 
-def dependence(synthetic: Rows, evaluation: Evaluation | None) -> str:
+def dependence(release: Release, synthetic: Rows, evaluation: Evaluation | None) -> str:
     """Heat maps of association."""
     words = (
         "How strongly two columns go together, from 0 to 1: correlation between numbers, Cramér's V between "
@@ -161,7 +165,9 @@ def dependence(synthetic: Rows, evaluation: Evaluation | None) -> str:
         picture = charts.heat_map("Dependence in the synthetic rows", synthetic.names, matrix, width=440)
         strongest = table(("column", "with", "association"), picture.numbers[1:13], "Strongest pairs")
         shown = figure(replace(picture, numbers=()), "Synthetic")
-        return section("dependence", "Dependence", lead(words), grid("columns", [shown, strongest]))
+        return section(
+            "dependence", "Dependence", lead(words), grid("columns", [shown, strongest]), _released_pairs(release)
+        )
     a = evaluation.fidelity.association
     ours, theirs = np.array(a.synthetic), np.array(a.real)
     drawn = [
@@ -174,7 +180,28 @@ def dependence(synthetic: Rows, evaluation: Evaluation | None) -> str:
             covered=False,
         ),
     ]
-    return section("dependence", "Dependence", lead(words), grid("triple", drawn), covered=False)
+    return section(
+        "dependence", "Dependence", lead(words), grid("triple", drawn), _released_pairs(release), covered=False
+    )
+
+
+def _released_pairs(release: Release) -> str:
+    """Associations as the release itself tells them, with 95 % intervals, and a warning about pairs lost in noise."""
+    found = strengths(evidence(release)) if release.plan.schema.image is None else []
+    if not found:
+        return ""
+    rows = [(*s.columns, f"{s.estimate:.3f}", f"{s.low:.3f} … {s.high:.3f}") for s in found if not s.drowned][:SHOWN]
+    drowned = [s for s in found if s.drowned]
+    warning = ""
+    if drowned:
+        names = ", ".join(f"{a} × {b}" for a, b in (s.columns for s in drowned[:SHOWN]))
+        more = f" and {len(drowned) - SHOWN} more" if len(drowned) > SHOWN else ""
+        warning = (
+            f'<p class="warning">The noise exceeds the signal in {len(drowned)} of {len(found)} measured pairs: '
+            f"what the synthetic rows show there may be chance. {text(names)}{more}.</p>"
+        )
+    caption = "Strongest pairs by the released tables (Cramér's V of their cells), with 95 % intervals"
+    return table(("column", "with", "association", "95 % interval"), rows, caption) + warning
 
 
 def images(shown: ImageSection) -> str:
