@@ -25,7 +25,7 @@ from dpmerf.folders import read_bytes, read_json, write_folder
 from dpmerf.generators.base import Generator, Given, History, State
 from dpmerf.generators.maxent.maxent import MaxEnt
 from dpmerf.generators.maxent.posterior import draws
-from dpmerf.generators.registry import GENERATORS
+from dpmerf.generators.registry import generator_of
 from dpmerf.generators.threads import in_few_threads
 from dpmerf.plan import digest
 from dpmerf.release.release import CARD, Release
@@ -198,7 +198,7 @@ class Model(Shown):
             if hashlib.sha256(tensors).hexdigest() != document["weights_sha256"]:
                 raise ArtefactError(f"{path}: its weights were changed (hash differs). Train it again")
             state = State(document["settings"], load_tensors(tensors))
-            generator = GENERATORS[document["generator"]].from_state(release, state)
+            generator = generator_of(document["generator"]).from_state(release, state)
             return Model(release, generator, History.from_json(document["history"]), int(document["seed"]))
         except DpmerfError:
             raise

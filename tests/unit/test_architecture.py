@@ -7,10 +7,10 @@ from pathlib import Path
 SOURCE = Path(__file__).parents[2] / "src" / "dpmerf"
 # Each rung may import only rungs above it (and its own folder).
 LADDER = [
-    "errors", "lazy", "shown", "folders", "progress", "schema", "metadata", "encoding", "features", "accounting",
-    "plan", "methods", "release", "discovery", "sources", "private", "generators", "model", "train", "inference",
-    "output", "evaluate", "report", "dossier", "pipeline", "api", "synthesizer", "one_call", "audit", "demo", "app",
-    "cli",
+    "errors", "plugins", "lazy", "shown", "folders", "progress", "schema", "metadata", "encoding", "features",
+    "accounting", "plan", "methods", "release", "discovery", "sources", "private", "generators", "model", "train",
+    "inference", "output", "evaluate", "report", "dossier", "pipeline", "api", "synthesizer", "one_call", "audit",
+    "demo", "app", "cli",
 ]  # fmt: skip
 MAY_ENTER = {"private", "pipeline", "api", "audit", "app", "cli", "__init__"}  # who may import dpmerf.private
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from dpmerf import plugins
 from dpmerf.accounting.gaussian import check_delta, check_epsilon, mu_of
 from dpmerf.accounting.unit import Unit
 from dpmerf.errors import BudgetError, PlanError
@@ -57,7 +58,7 @@ def make_plan(
         The expected number of rows: a public fact or a guess. What is measured is cut to it.
     unit : Unit, optional
         What is protected; one row, replaced by any other, if left out.
-    method : {"auto", "tables", "few-rows", "wide", "paper", "images"}
+    method : {"auto", "tables", "few-rows", "wide", "paper", "images"}, or a plugin's
         What is measured, and which generator reads it. By default the one that suits the schema and the budget.
     preset : {"default", "paper"}, optional
         The old name of `method`; "default" is "auto".
@@ -105,11 +106,13 @@ def choose_method(asked: Request, name: str) -> Method:
         return _PAPER_IMAGES
     if name == "auto":
         return _suited(asked, pictures)
-    if name not in METHODS:
-        raise PlanError(f"there is no method '{name}'. Choose one of auto, {', '.join(METHODS)}")
-    if METHODS[name].pictures != pictures:
+    found = METHODS.get(name) or plugins.load("methods", name)
+    if not isinstance(found, Method):
+        known = ", ".join([*METHODS, *plugins.offered("methods")])
+        raise PlanError(f"there is no method '{name}'. Choose one of auto, {known}")
+    if found.pictures != pictures:
         raise PlanError(f"the method '{name}' is for {'tables' if pictures else 'pictures'}: choose --method auto")
-    return METHODS[name]
+    return found
 
 
 def _suited(asked: Request, pictures: bool) -> Method:

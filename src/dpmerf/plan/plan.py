@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar, final
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
 from dpmerf.accounting.events import Added, Event, Gaussian, Selection
 from dpmerf.accounting.gaussian import (
@@ -29,7 +29,7 @@ from dpmerf.encoding.codec import Codec
 from dpmerf.errors import ArtefactError, DpmerfError, PlanError
 from dpmerf.plan import proposition1 as error
 from dpmerf.plan.price import Price, price_of_selection, price_of_sums
-from dpmerf.plan.queries import AnyQuery, Query, find
+from dpmerf.plan.queries import Query, find, read_query
 from dpmerf.plan.stages import Stage, check_stages
 from dpmerf.schema import Schema
 from dpmerf.shown import Shown
@@ -37,7 +37,6 @@ from dpmerf.shown import Shown
 FORMAT = 1
 LEAST_RANGE = 1e-6  # of a selection: below it nothing is selected but by chance
 _FIELDS = {"format", "schema", "epsilon", "delta", "unit", "rows", "preset", "balanced", "stages"}
-_QUERY: TypeAdapter[AnyQuery] = TypeAdapter(AnyQuery)
 Q = TypeVar("Q", bound=Query)
 
 
@@ -280,10 +279,7 @@ class Plan(Shown):
                 rows=data["rows"],
                 method=str(data["preset"]),
                 balanced=data["balanced"],
-                stages=tuple(
-                    Stage(str(s["name"]), float(s["share"]), _QUERY.validate_python(s["recipe"]))
-                    for s in data["stages"]
-                ),
+                stages=tuple(Stage(str(s["name"]), float(s["share"]), read_query(s["recipe"])) for s in data["stages"]),
             )
         except DpmerfError:
             raise

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import final
 
 from dpmerf.errors import PlanError
-from dpmerf.plan.queries import AnyQuery, Query
+from dpmerf.plan.queries import Query
 from dpmerf.plan.queries.query import check_order
 from dpmerf.schema import Schema
 
@@ -23,7 +23,7 @@ class Stage:
 
     name: str
     share: float
-    query: AnyQuery
+    query: Query
 
 
 def check_stages(stages: Sequence[Stage], schema: Schema) -> None:

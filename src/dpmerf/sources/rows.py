@@ -10,6 +10,7 @@ from typing import Any, final
 import narwhals as nw
 import pyarrow as pa
 
+from dpmerf import plugins
 from dpmerf.errors import DataError
 from dpmerf.schema.headers import stored_types
 from dpmerf.schema.notation import Reading
@@ -171,6 +172,9 @@ def _open_path(path: Path, reading: Reading) -> Rows:
     for ending, opener in OPENERS.items():
         if name.endswith(ending):
             return opener(path, reading)
+    plugin = plugins.load("sources", path.suffix.lower().removeprefix("."))
+    if plugin is not None:
+        return plugin(path, reading)  # type: ignore[no-any-return]
     raise DataError(
         f"{path}: unknown kind of file. Use .csv or .tsv (.gz, .zst), .parquet, .arrow, .xlsx, .jsonl (.gz, .zst), "
         ".sqlite or .duckdb with '?table=NAME', or a folder of files"

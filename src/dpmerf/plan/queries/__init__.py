@@ -1,9 +1,11 @@
 """Queries: what stages measure, one file a kind. `AnyQuery` names them all: how a stored one is read."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import Field, TypeAdapter
 
+from dpmerf import plugins
+from dpmerf.errors import ArtefactError
 from dpmerf.plan.queries.column_selection import ColumnSelection
 from dpmerf.plan.queries.directions import Directions
 from dpmerf.plan.queries.histograms import Histograms
@@ -30,6 +32,25 @@ AnyQuery = Annotated[
     Field(discriminator="kind"),
 ]
 
+_OWN: TypeAdapter[AnyQuery] = TypeAdapter(AnyQuery)
+_KINDS = frozenset(kind.model_fields["kind"].default for kind in Query.__subclasses__())
+
+
+def read_query(data: Any) -> Query:
+    """A stored query: one of ours, or a plugin's that is installed."""
+    kind = data.get("kind") if isinstance(data, dict) else None
+    if not isinstance(kind, str) or kind in _KINDS:
+        return _OWN.validate_python(data)
+    plugin = plugins.load("queries", kind)
+    if plugin is None:
+        raise ArtefactError(
+            f"its stage is measured by the plugin '{kind}', which is not installed: install its package"
+        )
+    if not (isinstance(plugin, type) and issubclass(plugin, Query)):
+        raise ArtefactError(f"the plugin '{kind}' is no query: it must extend dpmerf.plan.queries.Query")
+    return plugin.model_validate(data)
+
+
 __all__ = [
     "AnyQuery",
     "ColumnSelection",
@@ -46,4 +67,5 @@ __all__ = [
     "SelectedTable",
     "Tables",
     "find",
+    "read_query",
 ]
