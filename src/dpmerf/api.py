@@ -125,11 +125,11 @@ def priced(
     *,
     rows: int | None,
     unit: Unit,
-    preset: str,
+    method: str,
     balanced: bool,
     ledger: AnyLedger,
 ) -> Plan:
     """A plan for these rows. Their number is counted only where it is public and a release can still be paid for."""
     count = rows if rows is not None else public_rows(source, unit, existing_ledger(ledger))
-    plan = make_plan(schema, epsilon, delta, rows=count, unit=unit, preset=preset, balanced=balanced)
+    plan = make_plan(schema, epsilon, delta, rows=count, unit=unit, method=method, balanced=balanced)
     return readable_first(plan, in_doubt(schema, source.fields, source.guessed_types))

@@ -26,7 +26,7 @@ def synthesize(
     rows: int | None = None,
     unit: Unit | str = "row",
     neighbours: str = "replace",
-    preset: str = "default",
+    method: str = "auto",
     balanced: bool = False,
     seed: int = 0,
     ledger: AnyLedger = None,
@@ -44,7 +44,7 @@ def synthesize(
         How many synthetic rows; as many as the data has (or is estimated to have) if left out.
     seed : int
         Of everything but the noise.
-    epsilon, delta, label, rows, unit, neighbours, preset, balanced, ledger, progress
+    epsilon, delta, label, rows, unit, neighbours, method, balanced, ledger, progress
         As in `Synthesizer`, which keeps the release and the model for more rows.
 
     Returns
@@ -68,7 +68,7 @@ def synthesize(
         rows=rows,
         unit=unit,
         neighbours=neighbours,
-        preset=preset,
+        method=method,
         balanced=balanced,
         random_state=seed,
         ledger=ledger,
@@ -88,7 +88,7 @@ def synthesize_images(
     classes: int | Sequence[str] | None = None,
     pixel_range: tuple[float, float] | None = None,
     n: int | None = None,
-    preset: str = "default",
+    method: str = "auto",
     balanced: bool = False,
     fast: bool = False,
     seed: int = 0,
@@ -111,7 +111,7 @@ def synthesize_images(
         How many pictures; as many as came in if left out.
     fast : bool
         Train for a third of the steps.
-    epsilon, delta, preset, balanced, ledger, progress
+    epsilon, delta, method, balanced, ledger, progress
         As in `Synthesizer`; `seed` is of everything but the noise.
 
     Returns
@@ -135,7 +135,7 @@ def synthesize_images(
         epsilon,
         delta,
         schema=schema,
-        preset=preset,
+        method=method,
         balanced=balanced,
         random_state=seed,
         ledger=ledger,

@@ -49,8 +49,8 @@ class Synthesizer(Shown):
         What is protected: "row" or "person:COLUMN,ROWS".
     neighbours : {"replace", "add-remove"}
         Whether a unit is exchanged for another, or is there or not.
-    preset : {"default", "paper"}
-        Noisy tables, or the paper's mean embedding.
+    method : {"auto", "tables", "few-rows", "wide", "paper", "images"}, or a plugin's
+        What is measured, and which generator reads it; by default the one that suits the table and the budget.
     balanced : bool
         Classes are known to be equally frequent: their counts are not measured.
     random_state : int, RandomState or None
@@ -94,7 +94,7 @@ class Synthesizer(Shown):
         rows: int | None = None,
         unit: Unit | str = "row",
         neighbours: str = "replace",
-        preset: str = "default",
+        method: str = "auto",
         balanced: bool = False,
         random_state: Any = 0,
         ledger: AnyLedger = None,
@@ -105,7 +105,7 @@ class Synthesizer(Shown):
     ) -> None:
         self.epsilon, self.delta, self.schema, self.bounds, self.label = epsilon, delta, schema, bounds, label
         self.rows, self.unit, self.neighbours = rows, unit, neighbours
-        self.preset, self.balanced, self.random_state = preset, balanced, random_state
+        self.method, self.balanced, self.random_state = method, balanced, random_state
         self.ledger, self.dataset = ledger, dataset
         self.progress, self.fast, self.output = progress, fast, output
 
@@ -130,7 +130,7 @@ class Synthesizer(Shown):
             self.delta,
             rows=self.rows,
             unit=unit,
-            preset=self.preset,
+            method=self.method,
             balanced=self.balanced,
             ledger=self.ledger,
         )
@@ -205,7 +205,7 @@ class Synthesizer(Shown):
             rows=plan.rows,
             unit=plan.unit,
             neighbours=plan.unit.neighbours,
-            preset=plan.method,
+            method=plan.method,
             balanced=plan.balanced,
             random_state=model.seed,
             output=output,
