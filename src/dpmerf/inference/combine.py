@@ -130,7 +130,7 @@ def _pooled(name: str, centre: float, between: float, within: float, m: int, con
     error = float(np.sqrt(total))
     half = student.quantile(confidence, freedom) * error
     p = student.tail(centre / error, freedom) if error > 0 else float(centre == 0)
-    return Coefficient(name, float(centre), error, float(centre - half), float(centre + half), p, freedom)
+    return Coefficient(name, float(centre), error, float(centre - half), float(centre + half), p, float(freedom))
 
 
 def analyse(copies: Iterable[Any], fit: Callable[[Any], Any], *, confidence: float = 0.95) -> Pooled:
