@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 LEAST_PART = 2.0  # times the noise of its count: the least mass of a part
+BELOW_ONE = 1 - 2**-40
 MOST_TILT = 8.0  # of a bin
 NOTHING_PREFERRED: Mapping[str, ValueDraw] = {}
 
@@ -257,18 +258,31 @@ def _draw_inside(bin_of: Tensor, shares: Tensor, bins: Tensor, place: Tensor, rn
 
     So the shares are met as evenly as n allows, whatever the places.
     """
-    cells = torch.zeros_like(bins)
-    for b in range(int(bin_of.max()) + 1):
-        rows = torch.nonzero(bins == b).flatten()
-        if len(rows) == 0:
-            continue
-        members = torch.nonzero(bin_of == b).flatten()
-        weight = shares[members].double().clamp_min(0)
-        weight = weight / weight.sum() if weight.sum() > 0 else torch.full_like(weight, 1 / len(members))
-        order = place[rows].argsort().argsort()
-        ladder = (order + torch.rand(len(rows), generator=rng)) / len(rows)
-        cells[rows] = members[torch.searchsorted(weight.cumsum(0), ladder.double()).clamp(max=len(members) - 1)]
-    return cells
+    members = bin_of.argsort(stable=True)  # cells, bin by bin
+    sizes = torch.bincount(bin_of)
+    if len(sizes) == len(bin_of):
+        return members[bins]
+    weight = shares[members].double().clamp_min(0)
+    empty = torch.zeros(len(sizes), dtype=torch.float64).index_add(0, bin_of[members], weight) <= 0
+    weight = torch.where(empty[bin_of[members]], 1.0, weight)
+    total = torch.zeros(len(sizes), dtype=torch.float64).index_add(0, bin_of[members], weight)
+    ladder = bin_of[members] + _within(weight, sizes) / total[bin_of[members]]  # bin b: from b to b + 1
+    last = sizes.cumsum(0) - 1
+    ladder[last] = (torch.arange(len(sizes)) + 1).double()
+    counts = torch.bincount(bins, minlength=len(sizes))
+    order = (bins + place.double().clamp(0, BELOW_ONE)).argsort()
+    ordered = bins[order]
+    rank = torch.arange(len(bins)) - (counts.cumsum(0) - counts)[ordered]
+    point = (rank + torch.rand(len(bins), generator=rng, dtype=torch.float64)) / counts[ordered]
+    found = members[torch.searchsorted(ladder, ordered + point.clamp_max(BELOW_ONE), right=True)]
+    return torch.zeros_like(bins).scatter(0, order, found)
+
+
+def _within(weight: Tensor, sizes: Tensor) -> Tensor:
+    """Cumulative sums that start anew with every bin."""
+    whole = weight.cumsum(0)
+    before = torch.cat([torch.zeros(1, dtype=whole.dtype), whole])[sizes.cumsum(0) - sizes]
+    return whole - before.repeat_interleave(sizes)
 
 
 def to_simplex(v: Tensor, total: float | Tensor = 1.0) -> Tensor:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import final
 
 import torch
@@ -17,6 +18,7 @@ from torch import Tensor
 
 SWEEPS = 5  # Gibbs sweeps of a row's numbers given its bins
 MOST = 0.99  # a correlation
+LEAST_TOGETHER = 0.1  # correlation given the rest, below which numbers of a bin are drawn on their own
 LEAST = 0.01  # eigenvalue of a correlation matrix
 EDGE = 1e-9  # of a share: normal scores end there
 
@@ -50,6 +52,13 @@ class Copula:
         size = near.diagonal().sqrt()
         return Copula(tuple(ends), torch.linalg.inv(near / size / size[:, None]))
 
+    @cached_property
+    def _together(self) -> list[int]:
+        """Columns that go together with another at all, given the rest."""
+        size = self.precision.diagonal().sqrt()
+        given_rest = (self.precision / size / size[:, None]).fill_diagonal_(0.0).abs()
+        return torch.nonzero(given_rest.amax(1) >= LEAST_TOGETHER).flatten().tolist()
+
     def places(self, bins: Tensor, rng: torch.Generator) -> Tensor:
         """(n, m) bins -> (n, m) how far into its bin a number lies, from 0 to 1; a bin past the last is null."""
         n, m = bins.shape
@@ -59,12 +68,12 @@ class Copula:
             at = bins[:, i].clamp_max(len(ends) - 2)
             low[:, i], high[:, i] = torch.where(present, ends[at], 0.0), torch.where(present, ends[at + 1], 1.0)
         place = torch.rand(n, m, generator=rng, dtype=torch.float64)
-        if m < 2:
+        if not self._together:
             return place
         a, b = _normal(low), _normal(high)
         z = _normal(low + place * (high - low))
         for _ in range(SWEEPS):
-            for i in range(m):
+            for i in self._together:
                 own = self.precision[i, i]
                 mean = z[:, i] - (z @ self.precision[i]) / own
                 spread = float(own) ** -0.5

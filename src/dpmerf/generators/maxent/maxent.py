@@ -177,26 +177,21 @@ class MaxEnt(Generator):
 
         Bins see a density that jumps at their edges. What the others say of the bins on either side gives its slope.
         """
-        f, layout = self.fitted, self._layout
-        found = torch.zeros(len(bins), len(self._numbers))
-        categories = torch.ones(layout.positions)
+        f, layout, chunk = self.fitted, self._layout, self._settings.drawn
+        asked = torch.cat([torch.arange(layout.offsets[j], layout.offsets[j] + k) for j, k in self._numbers])
+        J = f.J[c, asked].index_fill(1, asked, 0.0)
+        pull = torch.cat([J @ Chains(layout, rows[None]).onehot[0] for rows in bins.split(chunk)], dim=1)  # (asked, n)
+        found, at = [], 0
         for j, k in self._numbers:
-            categories[layout.offsets[j] : layout.offsets[j] + k] = 0
-        for start in range(0, len(bins), self._settings.drawn):
-            rows = bins[start : start + self._settings.drawn]
-            pull = (f.J[c] * categories) @ Chains(layout, rows[None]).onehot[0]  # (P, rows)
-            for i, (j, k) in enumerate(self._numbers):
-                if k < 2:
-                    continue
-                first, b = layout.offsets[j], rows[:, j].clamp_max(k - 1)
-                mass = f.singles[c, first : first + k].clamp_min(1e-9)
-                centre = mass.cumsum(0) - mass / 2
-                below, above = (b - 1).clamp_min(0), (b + 1).clamp_max(k - 1)
-                own = pull[first : first + k]
-                rise = (own.gather(0, above[None]) - own.gather(0, below[None]))[0]
-                slope = rise / (centre[above] - centre[below])
-                found[start : start + self._settings.drawn, i] = torch.where(rows[:, j] < k, slope * mass[b], 0.0)
-        return found
+            own, at = pull[at : at + k], at + k
+            first, b = layout.offsets[j], bins[:, j].clamp_max(k - 1)
+            mass = f.singles[c, first : first + k].clamp_min(1e-9)
+            centre = mass.cumsum(0) - mass / 2
+            below, above = (torch.arange(k) - 1).clamp_min(0), (torch.arange(k) + 1).clamp_max(k - 1)
+            scale = mass / (centre[above] - centre[below]).clamp_min(1e-12)
+            rise = own[above].gather(0, b[None])[0] - own[below].gather(0, b[None])[0]
+            found.append(torch.where(bins[:, j] < k, rise * scale[b], 0.0))
+        return torch.stack(found, dim=1)
 
     def state(self) -> State:
         f = self.fitted
