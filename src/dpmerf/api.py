@@ -13,6 +13,7 @@ from dpmerf.discovery import Purchase
 from dpmerf.methods.presets import make_plan
 from dpmerf.methods.readable_first import in_doubt, readable_first
 from dpmerf.plan import Plan
+from dpmerf.plan.person_plan import PersonPlan
 from dpmerf.plan.queries.readability import readable_shares
 from dpmerf.private.count import public_rows
 from dpmerf.private.ledger import Ledger
@@ -92,7 +93,7 @@ def dataset_name(data: Any) -> str:
 
 
 def open_ledger(
-    ledger: AnyLedger, plan: Plan | Purchase, dataset: str = "", say: Callable[[str], None] = _warn
+    ledger: AnyLedger, plan: Plan | PersonPlan | Purchase, dataset: str = "", say: Callable[[str], None] = _warn
 ) -> Ledger | None:
     """A ledger from its file, which must be the data set's; a missing file allows this plan once, which is said."""
     if ledger is None:

@@ -30,6 +30,7 @@ def write_folder(path: str | Path, files: dict[str, bytes]) -> None:
             whole = Path(temporary) / "whole"
             whole.mkdir()
             for name, data in files.items():
+                (whole / name).parent.mkdir(exist_ok=True)
                 _write_through(whole / name, data)
             os.replace(whole, target)
     except OSError as problem:
@@ -40,15 +41,20 @@ def _fill(target: Path, files: dict[str, bytes]) -> None:
     done: list[Path] = []
     try:
         for name, data in files.items():
-            done.append(target / f".{name}.part")
+            (target / name).parent.mkdir(exist_ok=True)
+            done.append(_unfinished(target / name))
             _write_through(done[-1], data)
         for name in reversed(files):
-            os.replace(target / f".{name}.part", target / name)
+            os.replace(_unfinished(target / name), target / name)
             done.append(target / name)
     except OSError:
         for made in done:
             made.unlink(missing_ok=True)
         raise
+
+
+def _unfinished(path: Path) -> Path:
+    return path.with_name(f".{path.name}.part")
 
 
 def _write_through(path: Path, data: bytes) -> None:

@@ -166,6 +166,10 @@ class Model(Shown):
 
     def save(self, path: str | Path) -> None:
         """Write a folder: the generator, and the release that it came from."""
+        write_folder(path, self.files())
+
+    def files(self) -> dict[str, bytes]:
+        """The folder as named files."""
         state = self.generator.state()
         tensors = save_tensors({name: t.contiguous() for name, t in state.tensors.items()})
         document = {
@@ -181,7 +185,7 @@ class Model(Shown):
         document["hash"] = digest(document)
         text = json.dumps(document, indent=1, ensure_ascii=False) + "\n"
         files = {DOCUMENT: text.encode(), TENSORS: tensors, CARD: self.release.card().encode()}
-        write_folder(path, {**files, **self.release.files()})
+        return {**files, **self.release.files()}
 
     @staticmethod
     def load(path: str | Path, *, test_noise: bool = False) -> Model:

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from dpmerf.accounting.unit import Unit
 from dpmerf.api import AnyLedger
 from dpmerf.output.gallery import arrays
+from dpmerf.person_run import fit_persons
+from dpmerf.progress import Bars
+from dpmerf.schema.person_schema import Persons, load_schema
 from dpmerf.sources.picture_facts import declare
 from dpmerf.sources.pictures import open_data
-from dpmerf.synthesizer import UNSET, AnySchema, Synthesizer
+from dpmerf.synthesizer import UNSET, AnySchema, Synthesizer, in_kind
 
 
 def synthesize(
     data: Any,
-    schema: AnySchema,
+    schema: AnySchema | Persons,
     *,
     epsilon: float,
     delta: float | None = None,
@@ -37,9 +42,10 @@ def synthesize(
     Parameters
     ----------
     data
-        A pandas, Polars or Arrow table, or the path of a file (CSV, Parquet, …) or a folder of them.
-    schema : Schema, dict or path
-        The public facts about the table.
+        A pandas, Polars or Arrow table, or the path of a file (CSV, Parquet, …) or a folder of them. Of persons with
+        several tables: a dict of them by name, and a dict comes back.
+    schema : Schema, Persons, dict or path
+        The public facts about the table; `Persons.load(path)` of one with a [person] section.
     n : int, optional
         How many synthetic rows; as many as the data has (or is estimated to have) if left out.
     seed : int
@@ -60,6 +66,11 @@ def synthesize(
     >>> synthesize(table, schema, epsilon=1.0, delta=1e-5, n=5).column_names
     ['age', 'ill']
     """
+    persons = _persons(schema)
+    if persons is not None:
+        model = fit_persons(data, persons, epsilon, delta, rows, neighbours, seed, ledger, Bars(progress))
+        return _as_given(model.sample(n), data)
+    assert not isinstance(schema, Persons)
     tool = Synthesizer(
         epsilon,
         delta,
@@ -75,6 +86,21 @@ def synthesize(
         progress=progress,
     )
     return tool.fit(data).sample(n)
+
+
+def _persons(schema: AnySchema | Persons) -> Persons | None:
+    if isinstance(schema, str | os.PathLike):
+        found = load_schema(schema)
+        return found if isinstance(found, Persons) else None
+    return schema if isinstance(schema, Persons) else None
+
+
+def _as_given(made: dict[str, pa.Table], data: Any) -> Any:
+    """One table for one, a dict of tables for a dict, in the kind that came in."""
+    if not isinstance(data, Mapping):
+        (table,) = made.values()
+        return in_kind(table, data)
+    return {name: in_kind(table, data[name]) for name, table in made.items()}
 
 
 def synthesize_images(

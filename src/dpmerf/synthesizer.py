@@ -276,6 +276,11 @@ def _not_fitted() -> Exception:
     return NotFittedError("nothing was fitted yet: call fit first")
 
 
+def in_kind(table: pa.Table, data: Any) -> Any:
+    """A table in the kind that `data` is of."""
+    return nw.from_arrow(table, backend=_kind_of(data)).to_native()  # type: ignore[arg-type]
+
+
 def _kind_of(data: Any) -> Kind:
     if isinstance(data, str | os.PathLike | pa.Table | pa.RecordBatch | Rows):
         return "pyarrow"

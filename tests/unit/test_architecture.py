@@ -9,10 +9,19 @@ SOURCE = Path(__file__).parents[2] / "src" / "dpmerf"
 LADDER = [
     "errors", "plugins", "lazy", "shown", "folders", "progress", "schema", "metadata", "encoding", "features",
     "accounting", "plan", "methods", "release", "discovery", "sources", "private", "generators", "model", "train",
-    "inference", "output", "evaluate", "report", "dossier", "pipeline", "api", "synthesizer", "one_call", "audit",
-    "demo", "app", "cli",
+    "person_model", "inference", "output", "evaluate", "report", "dossier", "pipeline", "api", "person_run",
+    "synthesizer", "one_call", "audit", "demo", "app", "cli",
 ]  # fmt: skip
-MAY_ENTER = {"private", "pipeline", "api", "audit", "app", "cli", "__init__"}  # who may import dpmerf.private
+MAY_ENTER = {
+    "private",
+    "pipeline",
+    "person_run",
+    "api",
+    "audit",
+    "app",
+    "cli",
+    "__init__",
+}  # who may import dpmerf.private
 
 
 def _rung(path: Path) -> str:

@@ -77,7 +77,8 @@ def test_rows_in_order_with_gap_counter_and_the_row_before() -> None:
     gap = rows["gap"][order]
     assert np.isnan(gap[[0, 2]]).all() and gap[1] == 55
     first = (dt.date(2019, 1, 5) - dt.date(1970, 1, 1)).days
-    assert rows["day"][order][:2].tolist() == [first, first]  # of a later row: when the row before it was
+    assert rows["day"][order][0] == first and np.isnan(rows["day"][order][1])  # of a first row
+    assert rows["day before"][order][1] == first and np.isnan(rows["day before"][order][0])
     assert (rows["born"][order][:2] == 0).all()
 
 

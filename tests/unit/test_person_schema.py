@@ -88,12 +88,13 @@ def test_extended_rows_hold_the_row_the_row_before_and_the_person() -> None:
     (history,) = persons.histories
     found = extended(history)
     assert list(found.columns) == [
-        "sex", "born", "number of rows", "step", "day", "gap", "visit", "ward", "score", "ward before", "score before",
+        "pid", "sex", "born", "number of rows", "step", "day", "day before", "gap", "visit", "ward",
+        "score", "ward before", "score before",
     ]  # fmt: skip
     assert found.label == "step"
     assert found.columns["gap"].max == 730 and found.columns["gap"].nullable
     assert found.columns["ward before"].nullable and not found.columns["ward"].nullable
-    assert len(found.relations) == 1  # the rule; age follows from what is measured
+    assert len(found.relations) == 10  # the rule, and what is null when; age follows from what is measured
 
 
 def test_several_tables_are_one_history_each_beside_the_persons_own() -> None:
@@ -101,7 +102,7 @@ def test_several_tables_are_one_history_each_beside_the_persons_own() -> None:
     assert persons.tables == ("people", "labs", "events")
     labs, events = persons.histories
     assert labs.measured_persons == ("age",) and labs.measured_rows == ("value",) and labs.written[0] == "id"
-    assert list(person_table(persons).columns) == ["age", "number of labs", "number of events"]
+    assert list(person_table(persons).columns) == ["id", "age", "number of labs", "number of events"]
     assert extended(events).label is None and "gap" not in extended(events).columns  # a set: no row before
 
 

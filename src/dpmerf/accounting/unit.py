@@ -34,6 +34,7 @@ class Unit:
     person: str | None = None  # the column that names the person; None: every row is its own unit
     max_rows: int = 1
     neighbours: Neighbours = "replace"
+    mean: bool = False  # a person counts by the mean of their rows, and so as much as one row; else by their sum
 
     def __post_init__(self) -> None:
         if self.neighbours not in get_args(Neighbours):
@@ -42,6 +43,8 @@ class Unit:
             raise BudgetError(f"a person has at most {self.max_rows!r} rows: write a whole number of 1 or more")
         if self.person is None and self.max_rows != 1:
             raise BudgetError("max_rows needs a person column: write the unit as 'person:COLUMN,ROWS'")
+        if type(self.mean) is not bool or (self.mean and self.person is None):
+            raise BudgetError("only a person counts by the mean of their rows: name the person column")
         if self.person is not None and (not isinstance(self.person, str) or not self.person):
             raise BudgetError("the person column has no name: write the unit as 'person:COLUMN,ROWS'")
 
@@ -62,13 +65,15 @@ class Unit:
         """How far one unit can move the sum of phi, given sup|phi| = norm_bound and sup|phi - phi'| = diameter.
 
         A replaced person may have another number of rows, and an absent row contributes 0: hence max(diameter, norm).
+        A mean of values of phi lies in their convex hull, which has the same norm and diameter: no factor max_rows.
         """
         for name, value in (("norm_bound", norm_bound), ("diameter", diameter)):
             if not (math.isfinite(value) and value >= 0):
                 raise BudgetError(f"{name} is {value}: a feature map needs a finite bound of 0 or more")
+        times = 1 if self.mean else self.max_rows
         if self.neighbours == "add-remove":
-            return self.max_rows * norm_bound
-        return diameter if self.person is None else self.max_rows * max(diameter, norm_bound)
+            return times * norm_bound
+        return diameter if self.person is None else times * max(diameter, norm_bound)
 
     @property
     def rows_public(self) -> bool:
@@ -85,18 +90,20 @@ class Unit:
             who = "one row"
         else:
             rows = "1 row" if self.max_rows == 1 else f"{self.max_rows} rows"
-            who = f"one person (all rows with the same '{self.person}', at most {rows} of them used)"
+            used = f"the mean of at most {rows} of a table" if self.mean else f"at most {rows} of them used"
+            who = f"one person (all rows with the same '{self.person}', {used})"
         what = "replaced by any other" if self.neighbours == "replace" else "added or removed"
         count = "public" if self.rows_public else "protected"
         return f"Protected: {who}, {what}. The number of rows is {count}."
 
     def to_dict(self) -> dict[str, Any]:
         """As files hold it."""
-        return asdict(self)
+        found = asdict(self)
+        return found if self.mean else {k: v for k, v in found.items() if k != "mean"}  # as before there were means
 
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> Unit:
         """From what `to_dict` gave."""
-        if set(fields) != {"person", "max_rows", "neighbours"}:
+        if set(fields) - {"mean"} != {"person", "max_rows", "neighbours"}:
             raise BudgetError("a unit has exactly the fields person, max_rows and neighbours")
         return cls(**fields)

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from dpmerf.cli.person_commands import evaluate_persons, persons_of
 from dpmerf.cli.plain_text import PlainConsole
 from dpmerf.errors import DataError
 
@@ -38,6 +39,9 @@ def evaluate_command(
     from dpmerf.evaluate.text import show
     from dpmerf.schema import Schema
 
+    if (persons := persons_of(schema)) is not None:
+        evaluate_persons(synthetic, real, train, persons, output)
+        return
     declared = Schema.load(schema)
     result = evaluate(
         read_table(synthetic),

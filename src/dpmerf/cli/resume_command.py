@@ -16,10 +16,11 @@ def resume_command(
     as_json: Json = False,
 ) -> None:
     """Finish a stopped `synth` from its release: train, sample and report. No rows, no cost."""
-    from dpmerf import pipeline
+    from dpmerf import person_run, pipeline
     from dpmerf.progress import Bars
 
-    paths = pipeline.resume(folder, Bars(not (quiet or as_json)))
+    persons = (folder / "release" / "persons.json").exists()
+    paths = (person_run.resume_persons if persons else pipeline.resume)(folder, Bars(not (quiet or as_json)))
     made = {what: str(path) for what, path in paths.items()}
     words = "\n".join(f"  {what:<10} {path}" for what, path in made.items())
     say(quiet, as_json, made, f"Done, from the release that was already paid for:\n{words}")

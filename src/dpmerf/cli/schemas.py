@@ -25,6 +25,7 @@ from dpmerf.cli.options import (
     say,
     write_text,
 )
+from dpmerf.cli.person_commands import persons_of
 from dpmerf.errors import SchemaError
 from dpmerf.output.whole_files import check_free
 from dpmerf.schema import Schema
@@ -72,6 +73,11 @@ def schema_check(
     from dpmerf.sources.rows import open_rows
 
     try:
+        persons = persons_of(schema)
+        if persons is not None:
+            names = ", ".join(persons.tables)
+            say(quiet, as_json, {"tables": list(persons.tables), "problems": []}, f"{schema} is complete: {names}.")
+            return
         declared = Schema.load(schema)
     except SchemaError as problem:
         _show_all(problem, str(schema), as_json)

@@ -37,6 +37,7 @@ from dpmerf.cli.options import (
     size_of,
     told_reading,
 )
+from dpmerf.cli.person_commands import persons_of, plan_persons, sample_persons, verify_person_release
 from dpmerf.cli.plain_text import PlainConsole, plain
 from dpmerf.errors import PlanError, SchemaError
 from dpmerf.folders import check_writable, keep
@@ -79,6 +80,9 @@ def plan(
     from dpmerf.methods.readable_first import in_doubt, readable_first
     from dpmerf.schema import Schema
 
+    if (persons := persons_of(schema)) is not None:
+        plan_persons(persons, epsilon, delta, rows, neighbours, output, quiet, as_json)
+        return
     declared, protected = (
         labelled(Schema.load(schema), label).with_reading(told_reading(read)),
         Unit.parse(unit, neighbours),
@@ -210,6 +214,11 @@ def sample(
     check_free(output, force)
     if copies is None and n is None:
         raise PlanError("say how many rows with -n")
+    if (model / "persons.json").exists():
+        if n is None or copies is not None:
+            raise PlanError("say how many persons with -n; copies are made of single tables")
+        sample_persons(model, n, output, seed, quiet, as_json)
+        return
     source = Model.load(model)
     schema, guarantee = source.release.plan.schema, source.release.guarantee()
     if copies is not None:
@@ -258,6 +267,9 @@ def verify(
 
     if (release / "discovery.json").exists():
         verify_discovery(release, signed_by, ledger, quiet, as_json)
+        return
+    if (release / "persons.json").exists():
+        verify_person_release(release, signed_by, ledger, quiet, as_json)
         return
     checked = verify_release(release, signed_by)
     found = checked.release

@@ -43,7 +43,8 @@ from dpmerf.cli.options import (
     size_of,
     told_reading,
 )
-from dpmerf.errors import SchemaError
+from dpmerf.cli.person_commands import demo_histories, given_tables, persons_of, synth_persons
+from dpmerf.errors import DataError, SchemaError
 from dpmerf.folders import check_writable
 from dpmerf.output.whole_files import check_free
 
@@ -56,9 +57,11 @@ if TYPE_CHECKING:
 
 
 def synth(
-    data: Annotated[str, typer.Argument(help="Table (CSV, Parquet, Arrow, a folder of them), or pictures.")],
     epsilon: Epsilon,
     output: Annotated[Path, typer.Option("-o", "--output", help="Folder for everything that is made.")],
+    data: Annotated[
+        str | None, typer.Argument(help="Table (CSV, Parquet, Arrow, a folder of them), or pictures.")
+    ] = None,
     schema: Annotated[Path | None, typer.Option(help="Schema file; may be left out with --images.")] = None,
     delta: Delta = None,
     label: Label = None,
@@ -75,6 +78,9 @@ def synth(
     ledger: LedgerFile = None,
     dataset: Dataset = None,
     sign: SigningKey = None,
+    table: Annotated[
+        list[str] | None, typer.Option(help="NAME=FILE, for each table of a schema of persons. May be repeated.")
+    ] = None,
     images: Images = False,
     size: Size = None,
     channels: Channels = None,
@@ -101,6 +107,15 @@ def synth(
 
     protected = Unit.parse(unit, neighbours)
     asked = Asked(n, seed, steps, device, fast)
+    persons = None if images or discover else persons_of(schema)
+    if persons is not None:
+        tables = given_tables(data, table, persons)
+        synth_persons(
+            tables, persons, epsilon, delta, rows, neighbours, output, asked, ledger, dataset, sign, quiet, as_json
+        )
+        return
+    if data is None or table:
+        raise DataError("name the table's file after `synth`; --table is for schemas with [tables.NAME]")
     key = None if sign is None else Key.load(sign)
     named = dataset_name(data) if dataset is None else dataset
     spent = epsilon
@@ -163,22 +178,27 @@ def demo(
             "Budget: (1, 1e-5)."
         )
     made = _run(source, priced, output, Asked(seed=seed), None, quiet or as_json)
+    if not (quiet or as_json):
+        print("The same visits once more, as histories of patients: a patient with all visits is protected.")
+    made["histories"] = str(demo_histories(output / "histories", seed, quiet or as_json))
     words = "\n".join(f"  {what:<10} {path}" for what, path in made.items())
     say(quiet, as_json, made, f"Done. What was made:\n{words}")
 
 
 def demo_data_command(
     output: Annotated[Path, typer.Argument(help="Parquet file; the schema goes beside it as .toml.")],
+    histories: Annotated[bool, typer.Option("--histories", help="Patients with birth dates: persons.")] = False,
     force: Force = False,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
     """Write the simulated hospital table and its schema, for trying things out."""
-    from dpmerf.demo import hospital as demo_data
+    from dpmerf.demo.hospital import write
+    from dpmerf.demo.patients import write_patients
 
     check_free(output, force)
     check_free(output.with_suffix(".toml"), force)
-    table, schema = guard(output, lambda: demo_data.write(output))
+    table, schema = guard(output, lambda: (write_patients if histories else write)(output))
     say(quiet, as_json, {"table": str(table), "schema": str(schema)}, f"Wrote {table} and {schema}.")
 
 

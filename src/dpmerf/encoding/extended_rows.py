@@ -71,7 +71,8 @@ class ExtendedRows:
             later, last = place > 0, np.maximum(np.arange(n) - 1, 0)  # the row before, where there is one
             when = measured[facts.order]
             found[STEP] = later.astype(np.int64)
-            found[facts.order] = np.where(later, when[last], when)
+            found[facts.order] = np.where(later, np.nan, when)
+            found[before(facts.order)] = np.where(later, when[last], np.nan)
             found[GAP] = np.where(later, when - when[last], np.nan)
             for name in self.history.measured_rows:
                 value = measured[name][last]

@@ -54,7 +54,7 @@ class History:
 @final
 @dataclass(frozen=True)
 class Given:
-    """Columns to hold fixed, and one encoded row that holds their values."""
+    """Columns to hold fixed, and one encoded row that holds their values, or one for each row that is drawn."""
 
     names: frozenset[str]
     row: Batch
@@ -132,7 +132,7 @@ def overwrite(batch: Batch, given: Given, codec: Codec) -> Batch:
     numbers = batch.numbers.clone()
     for i, name in enumerate(codec.numeric):
         if name in given.names:
-            numbers[:, i] = given.row.numbers[0, i]
+            numbers[:, i] = given.row.numbers[:, i]
     codes = dict(batch.codes)
     for name in given.names & codes.keys():
         codes[name] = given.row.codes[name].expand(len(batch))

@@ -65,7 +65,7 @@ def measure(
         price.check(embedding.phi)  # σ, and the sampler's part of δ, hold for maps up to the priced one
         exact, n = summer(rows, plan, embedding.phi, embedding.view, bars, f"reading ({stage.name})")
         count = _public_count(known, n)
-        noisy = _private(exact, embedding.phi, stage, price, known, noise, bars)
+        noisy = noised(exact, embedding.phi, stage, price, known, noise, bars)
         known = known.answered(stage, noisy, count)
         if stage is look:
             if not go_on:
@@ -85,7 +85,7 @@ def _public_count(known: Known, n: int) -> int | None:
     return n
 
 
-def _private(
+def noised(
     exact: Tensor, phi: FeatureMap, stage: Stage, price: Price, known: Known, noise: NoiseSource, bars: Bars
 ) -> Tensor:
     """What leaves the room: noisy sums, or which candidate was selected by noisy scores."""

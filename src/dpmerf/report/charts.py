@@ -139,7 +139,7 @@ def heat_map(
     figure, axes = canvas(size, size)
     shown = np.where(np.eye(len(columns), dtype=bool), np.nan, matrix)
     top = 1.0 if not difference else max(0.1, float(np.nanmax(shown)) if len(columns) > 1 else 0.1)
-    colours = _fading(RELEASED if difference else SYNTHETIC)
+    colours = fading(RELEASED if difference else SYNTHETIC)
     image = axes.imshow(shown, vmin=0, vmax=top, cmap=colours, interpolation="none")
     labels = [short(c, 16) for c in columns]
     axes.set_xticks(range(len(columns)), labels, rotation=90, fontsize=10)
@@ -209,7 +209,7 @@ def class_balance(classes: Sequence[str], synthetic: Sequence[float], released: 
     )
 
 
-def _fading(colour: str) -> ListedColormap:
+def fading(colour: str) -> ListedColormap:
     """From nothing to the full colour: legible on light and on dark."""
     red, green, blue = to_rgb(colour)
     return ListedColormap([(red, green, blue, 0.04 + 0.96 * i / 255) for i in range(256)])

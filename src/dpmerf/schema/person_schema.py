@@ -170,10 +170,10 @@ class Persons:
             if "tables" in data:
                 facts = KeyFacts.model_validate(data["person"])
                 tables = {
-                    name: (RowFacts.model_validate(t["rows"]), Schema.from_json(t["schema"]))
+                    name: (RowFacts.model_validate(t["rows"]), Schema.from_json(t["schema"]), tuple(t["written"]))
                     for name, t in data["tables"].items()
                 }
-                return _several(facts, tables)
+                return _several(facts, Schema.from_json(data["parent"]), tables)
             one = PersonFacts.model_validate(data["person"])
             return _single(one, Schema.from_json(data["schema"]), tuple(data["per_person"]))
         except (ValidationError, KeyError, TypeError, AttributeError):
@@ -233,50 +233,56 @@ def _read_several(raw: dict[str, Any], text: str, source: str, folder: Path) -> 
         raise SchemaError(f"{source}: `{extra[0]}` stands outside the tables: move it under [tables.NAME]")
     if not isinstance(raw["tables"], dict):
         raise SchemaError(f"{source}: write tables as [tables.NAME]")
-    found = {}
-    for name, table in raw["tables"].items():
+    facts = KeyFacts.model_validate(raw["person"])
+    tables, rows = raw["tables"], {}
+    for name, table in tables.items():
         if not _NAME.fullmatch(name):
             raise SchemaError(f"{source}: a table's name has 1 to 60 letters, digits, _ and -")
-        if not isinstance(table, dict):
-            raise SchemaError(f"{source}: write tables as [tables.NAME]")
-        rows = RowFacts.model_validate({k: table.pop(k) for k in list(table) if k in RowFacts.model_fields})
-        found[name] = rows, _table(table, _own_lines(text, name), f"{source}, table '{name}'", folder)
-    return _several(KeyFacts.model_validate(raw["person"]), found)
+        if not (isinstance(table, dict) and isinstance(table.get("columns"), dict)):
+            raise SchemaError(f"{source}: write table '{name}' as [tables.{name}.columns.COLUMN]")
+        rows[name] = RowFacts.model_validate({k: table.pop(k) for k in list(table) if k in RowFacts.model_fields})
+    _check_parent(facts, list(tables))
+    parent = _table(tables[facts.table], _own_lines(text, facts.table), f"{source}, table '{facts.table}'", folder)
+    found = {}
+    for name, table in tables.items():
+        if name == facts.table:
+            continue
+        own = tuple(table["columns"])
+        if shared := sorted(set(parent.learned) & set(own)):
+            raise SchemaError(f"tables '{facts.table}' and '{name}' both have a column '{shared[0]}': rename one")
+        joined = {  # as if the person's columns were written in every row: relations may speak of both
+            **table,
+            "columns": {n: c for n, c in tables[facts.table]["columns"].items() if n in parent.learned}
+            | table["columns"],
+            "relations": [*tables[facts.table].get("relations", ()), *table.get("relations", ())],
+        }
+        found[name] = rows[name], _table(joined, _own_lines(text, name), f"{source}, table '{name}'", folder), own
+    return _several(facts, parent, found)
 
 
-def _several(facts: KeyFacts, tables: dict[str, tuple[RowFacts, Schema]]) -> Persons:
+def _check_parent(facts: KeyFacts, tables: list[str]) -> None:
     if facts.table not in tables or len(tables) < 2:
         raise SchemaError(
             f"`table` of [person] is '{facts.table}': name the table with one row a person, beside one or more others"
         )
-    parent = tables[facts.table][1]
+
+
+def _several(facts: KeyFacts, parent: Schema, tables: dict[str, tuple[RowFacts, Schema, tuple[str, ...]]]) -> Persons:
     if not isinstance(parent.columns.get(facts.key), Id):
         raise SchemaError(f"table '{facts.table}': the key '{facts.key}' must be a column of kind = \"id\"")
-    histories = []
-    for name, (rows, schema) in tables.items():
-        if name == facts.table:
-            continue
-        if shared := sorted(set(parent.learned) & set(schema.columns)):
-            raise SchemaError(f"tables '{facts.table}' and '{name}' both have a column '{shared[0]}': rename one")
-        joined = Schema.from_json(
-            {
-                "columns": {n: c for n, c in parent.to_json()["columns"].items() if n in parent.learned}
-                | schema.to_json()["columns"],
-                "relations": [
-                    r.model_dump(mode="json", exclude_defaults=True) for r in (*parent.relations, *schema.relations)
-                ],
-                "label": schema.label,
-                "reading": schema.to_json().get("reading", {}),
-            }
-        )
-        histories.append(_history(name, joined, tuple(parent.learned), tuple(schema.columns), rows, facts.key))
+    histories = tuple(
+        _history(name, schema, tuple(parent.learned), own, rows, facts.key)
+        for name, (rows, schema, own) in tables.items()
+    )
     document = {
         "person": facts.model_dump(),
+        "parent": parent.to_json(),
         "tables": {
-            name: {"rows": rows.model_dump(), "schema": schema.to_json()} for name, (rows, schema) in tables.items()
+            name: {"rows": rows.model_dump(), "schema": schema.to_json(), "written": list(own)}
+            for name, (rows, schema, own) in tables.items()
         },
     }
-    return Persons(document, facts.key, (facts.table, parent), tuple(histories))
+    return Persons(document, facts.key, (facts.table, parent), histories)
 
 
 def _history(

@@ -274,7 +274,7 @@ def _parse(text: str, folder: Path) -> tuple[Schema | None, list[Problem]]:
     if isinstance(raw, Problem):
         return None, [raw]
     if raw.keys() & {"person", "tables"}:
-        words = " describes persons with several rows: `dpmerf synth`, `plan`, `train` and `sample` know them"
+        words = " describes persons with several rows, which `dpmerf synth`, `plan` and `evaluate` know; this does not"
         return None, [Problem(None, None, None, words)]
     return checked(raw, text, folder)
 

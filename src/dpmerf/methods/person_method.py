@@ -1,0 +1,165 @@
+"""Histories: the plan of a release of persons with several rows, from public facts alone.
+
+Each part is measured by tables, as a table of rows is: histograms cut the bins, then one-way tables by step (first or
+later row) and pairs, then the strongest pairs again. Which pairs follows from what a history is drawn by: a row's own
+columns with each other, with the person, with the number of rows, with the gap and with the same column before; and
+the columns before with each other, without which two columns that say the same would count twice as evidence.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass
+from typing import final
+
+from dpmerf.accounting.gaussian import check_delta, check_epsilon, epsilon_of, mu_of
+from dpmerf.accounting.unit import Unit
+from dpmerf.encoding.binning import FineGrid
+from dpmerf.encoding.codec import Codec
+from dpmerf.errors import PlanError
+from dpmerf.plan import Plan, Stage
+from dpmerf.plan.person_plan import PersonPlan, part_schemas, part_unit
+from dpmerf.plan.queries import Histograms, PairsAgain, Tables
+from dpmerf.schema import Schema
+from dpmerf.schema.extended_schema import GAP, before, count_of
+from dpmerf.schema.person_schema import History, Persons
+
+Pair = tuple[str, str]
+
+
+@final
+@dataclass(frozen=True)
+class HistorySettings:
+    """How the budget of persons with histories is spent. Chosen as in ADR 0014."""
+
+    histograms: float = 0.12  # of a part's μ²
+    pair: float = 0.33
+    again: float = 0.33  # for the strongest pairs; what is left is for one-way tables
+    twice: int = 3  # one pair in so many is measured again
+    fine: tuple[int, int] = (8, 256)  # fewest and most cells of a histogram
+    bins: tuple[int, int] = (4, 20)
+    sub_bins: int = 8
+    no_histogram: int = 8  # cells up to which a column is a table of its own anyway
+    bin_noise: float = 6.0  # times its noise: what an average cell of a pair holds
+    pair_noise: float = 16.0  # persons ÷ the noise of a pair's cell: more pairs than that leaves are not measured
+    expected: int = 10_000  # persons, where nobody says how many to expect
+
+
+SETTINGS = HistorySettings()
+
+
+def make_person_plan(
+    persons: Persons,
+    epsilon: float,
+    delta: float | None = None,
+    *,
+    rows: int | None = None,
+    neighbours: str = "replace",
+    settings: HistorySettings = SETTINGS,
+) -> PersonPlan:
+    """Price a release of persons before any row is read. `rows` is the expected number of persons."""
+    count = settings.expected if rows is None else rows
+    if not 1 <= count <= 2**53:
+        raise PlanError(f"rows is {rows}: write the expected number of persons, 1 or more")
+    for table in persons.tables[:1]:
+        persons.schema_of(table).check_ids(count)
+    epsilon = check_epsilon(epsilon)
+    delta = check_delta(min(1e-5, 0.1 / count) if delta is None else delta)
+    schemas = part_schemas(persons)
+    shares = _shares(schemas)
+    kept = delta
+    for _ in range(2):  # the sampler's part of δ is known once there is a plan
+        parts = {}
+        for name, schema in schemas.items():
+            unit = part_unit(persons, name, neighbours)
+            mu = mu_of(epsilon, kept) * math.sqrt(shares[name])
+            spent = epsilon if len(schemas) == 1 else epsilon_of(mu, delta)
+            noise = unit.sensitivity(1.0, math.sqrt(2)) / mu
+            stages = _stages(persons, name, schema, count, noise, settings)
+            parts[name] = Plan(schema, spent, delta, unit, count, "histories", False, stages)
+        if len(schemas) == 1:
+            break
+        kept = delta - 1.01 * sum(plan.discrete_delta_at(epsilon) for plan in parts.values())
+    return PersonPlan(persons, epsilon, delta, count, parts)
+
+
+def _shares(schemas: dict[str, Schema]) -> dict[str, float]:
+    """Of μ²: a table of more columns has more tables to measure."""
+    columns = {name: len(schema.learned) for name, schema in schemas.items()}
+    return {name: n / sum(columns.values()) for name, n in columns.items()}
+
+
+def _stages(
+    persons: Persons, part: str, schema: Schema, rows: int, noise: float, settings: HistorySettings
+) -> tuple[Stage, ...]:
+    codec = Codec(schema)
+    history = next((h for h in persons.histories if h.name == part), None)
+    by_label = schema.label is not None
+    features = [name for name in schema.learned if name != schema.label]
+    every_column = FineGrid(codec, settings.fine[1]).variables
+    drawn = tuple(n for n, v in every_column.items() if v.size > settings.no_histogram) or tuple(schema.learned)
+    most = (settings.pair + settings.again) * (rows / (settings.pair_noise * noise)) ** 2
+    pairs = _pairs(features, history, most)
+    again = settings.again if len(pairs) >= settings.twice else 0.0
+    pair = settings.pair if pairs else 0.0
+    single = 1 - settings.histograms - pair - again
+    cells = (0.1 * rows / (noise * math.sqrt(len(drawn) / settings.histograms))) ** 2
+    tables = Tables(
+        bins=_bins(rows, noise, len(features), len(pairs), single, pair + again, settings),
+        parts=settings.sub_bins,
+        by_label=by_label,
+        pairs=tuple(pairs),
+        share_single=single / (single + pair),
+        share_pair=pair / (single + pair),
+        share_label_pair=0.0,
+    )
+    stages = (
+        Stage("discover", settings.histograms, Histograms(cells=_within(cells, settings.fine), columns=drawn)),
+        Stage("tables", single + pair, tables),
+    )
+    return (
+        stages if not again else (*stages, Stage("second look", again, PairsAgain(count=len(pairs) // settings.twice)))
+    )
+
+
+def _pairs(features: list[str], history: History | None, most: float) -> list[Pair]:
+    """The pairs that a history is drawn by, family by family while there is room for them."""
+    if history is None:
+        families = [list(itertools.combinations(features, 2))]
+    else:
+        rows, persons = history.measured_rows, history.measured_persons
+        count, order, counter = count_of(history), history.facts.order, history.facts.counter
+        when = [] if order is None else [order, before(order), GAP]
+        own = [*rows, *when]
+        families = [
+            [(name, before(name)) for name in rows if order is not None],
+            [(count, name) for name in (*persons, *own)],
+            list(itertools.combinations(rows, 2)),
+            [(name, person) for name in rows for person in persons],
+            [(a, b) for a in rows for b in when] + ([(before(order), GAP)] if order is not None else []),
+            list(itertools.combinations(persons, 2)) + [(p, w) for p in persons for w in when],
+            [(before(name), GAP) for name in rows if order is not None],
+            list(itertools.combinations(map(before, rows), 2)) if order is not None else [],
+            [(name, counter) for name in (*rows, *when[1:])] if counter is not None else [],
+        ]
+    found: list[Pair] = []
+    for family in families:
+        found += family[: max(0, int(most) - len(found))]
+    return found
+
+
+def _bins(
+    rows: int, noise: float, columns: int, pairs: int, single: float, pair: float, settings: HistorySettings
+) -> int:
+    """As many bins as leave an average cell, of pairs if there are any, well above its noise."""
+    if pairs == 0:
+        return _within(rows / (2 * settings.bin_noise * noise * math.sqrt(columns / single)), settings.bins)
+    return _within(math.sqrt(rows * math.sqrt(pair / pairs) / (settings.bin_noise * noise)), settings.bins)
+
+
+def _within(value: float, limits: tuple[int, int]) -> int:
+    return int(min(max(value, limits[0]), limits[1]))
+
+
+__all__ = ["SETTINGS", "HistorySettings", "Unit", "make_person_plan"]
