@@ -17,6 +17,9 @@ from dpmerf.generators.maxent.consistent import Targets
 from dpmerf.generators.maxent.departures import Scores, departures, independent
 from dpmerf.generators.maxent.gibbs import Chains
 from dpmerf.generators.maxent.posterior import noise_alone, sampling_error
+from dpmerf.inference.by_model import needs_model, respond_by_model
+from dpmerf.inference.evidence import evidence
+from dpmerf.inference.questions import question
 from dpmerf.methods.presets import make_plan
 from dpmerf.plan.noisy_tables import Layout
 from dpmerf.private.measure import measure
@@ -134,3 +137,26 @@ def test_the_command_line(model: dpmerf.Model, tmp_path: Path) -> None:
     ):
         ended = command("sample", tmp_path / "model", *words)
         assert ended.returncode != 0 and says in ended.stderr and len(ended.stderr.strip().splitlines()) == 1
+
+
+def test_what_no_table_holds_rests_on_the_model(model: dpmerf.Model, tmp_path: Path) -> None:
+    """Each kind of question, beside the exact answer of the real rows; and the command line says what it rests on."""
+    known, rows = evidence(model.release), mixed_rows(ROWS).to_pandas()
+    few, copies = {"ward": "a", "ill": True}, list(model.copies(6))
+    for what, column, where, exact in (
+        ("count", None, few | {"age": (20, 60)}, len(rows[(rows.ward == "a") & rows.ill & rows.age.between(20, 60)])),
+        ("mean", "age", few, rows[(rows.ward == "a") & rows.ill].age.mean()),
+    ):
+        asked = question(known.codec.schema, what, column, where=where)
+        (line,) = respond_by_model(known, copies, asked).lines
+        assert line.estimate is not None and abs(line.estimate - exact) < 5 * max(line.error, 1e-9), what
+    asked = question(known.codec.schema, "share", "ill", by=["ward"])
+    found = respond_by_model(known, copies, asked)
+    assert found.rests_on == "the model" and all(0 <= x.estimate <= 1 for x in found.lines if x.estimate is not None)
+    assert needs_model(known, question(known.codec.schema, "crosstab", by=["age", "dose", "seen", "ward"]))
+    for what, q in (("variance", 0.5), ("sum", 0.5), ("quantile", 0.5)):
+        (line,) = respond_by_model(known, copies, question(known.codec.schema, what, "age", q=q)).lines
+        assert line.low is not None and line.low < line.estimate < line.high
+    model.save(tmp_path / "asked")
+    done = command("answer", tmp_path / "asked", "mean of age where ward = a and ill = true and dose > 1")
+    assert done.returncode == 0 and "Rests on the model." in done.stdout, done.stderr

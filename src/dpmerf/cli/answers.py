@@ -12,11 +12,15 @@ from dpmerf.cli.options import Json, Quiet
 from dpmerf.cli.plain_text import PlainConsole
 
 if TYPE_CHECKING:
+    from pyarrow import Table
+
     from dpmerf.inference.answers import Answer
 
 
 def answer(
-    release: Annotated[Path, typer.Argument(help="Release folder (or a model's: it holds its release).")],
+    release: Annotated[
+        Path, typer.Argument(help="Release folder, or a model's: what no released table holds then rests on the model.")
+    ],
     questions: Annotated[
         list[str],
         typer.Argument(
@@ -34,6 +38,7 @@ def answer(
     """Answer questions from the released tables, with error bars. No rows, no cost."""
     from dpmerf.inference import sql, words
     from dpmerf.inference.ask import respond
+    from dpmerf.inference.by_model import needs_model, respond_by_model
     from dpmerf.inference.evidence import evidence
     from dpmerf.release import Release
 
@@ -43,7 +48,13 @@ def answer(
     for text in questions:
         select = text.lstrip().lower().startswith("select")
         asked += sql.parse(schema, text) if select else [words.parse(schema, text)]
-    found = [respond(known, q, population=population, confidence=confidence) for q in asked]
+    copies = _copies(release) if any(needs_model(known, q) for q in asked) else []
+    found = []
+    for q in asked:
+        if copies and needs_model(known, q):
+            found.append(respond_by_model(known, copies, q, confidence=confidence))
+        else:
+            found.append(respond(known, q, population=population, confidence=confidence))
     if as_json:
         print(json.dumps([a.to_json() for a in found], ensure_ascii=False, default=str))
     elif not quiet:
@@ -51,12 +62,20 @@ def answer(
             _print(one)
 
 
+def _copies(folder: Path) -> list[Table]:
+    """Copies of the model in a folder; none if it holds a release alone."""
+    from dpmerf.inference.by_model import COPIES
+    from dpmerf.model import DOCUMENT, Model
+
+    return list(Model.load(folder).copies(COPIES)) if (folder / DOCUMENT).exists() else []
+
+
 def _print(found: Answer) -> None:
-    from rich.table import Table
+    from rich.table import Table as Lines
 
     keys = list(found.lines[0].group) if found.lines else []
     level = f"{found.confidence:.0%}"
-    table = Table(*keys, "estimate", f"{level} interval", "± privacy", "± inside cells", "± sampling", title=None)
+    table = Lines(*keys, "estimate", f"{level} interval", "± privacy", "± inside cells", "± sampling", title=None)
     for line in found.lines:
         group = [str(line.group[k]) for k in keys]
         if line.estimate is None or line.low is None or line.high is None:
@@ -69,7 +88,7 @@ def _print(found: Answer) -> None:
     PlainConsole().print(table)
     tables = "; ".join(found.tables[:4]) + (f" and {len(found.tables) - 4} more" if len(found.tables) > 4 else "")
     more = f", sharpened by margins of {found.margins} others" if found.margins else ""
-    print(f"Rests on {found.rests_on}: {tables}{more}.")
+    print(f"Rests on {found.rests_on}{': ' if tables else ''}{tables}{more}.")
     for note in found.notes:
         print(f"Note: {note}.")
 

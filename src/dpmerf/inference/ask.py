@@ -109,7 +109,7 @@ def _joint(known: Evidence, asked: Question) -> Joint:
     if joint is None:
         raise AnswerError(
             f"no measured table holds {', '.join(columns)} together, so the release cannot answer by itself. "
-            "Ask about fewer columns, or name a model: then the answer rests on the model"
+            "Ask about fewer columns, or ask a trained model's folder: then the answer rests on the model"
         )
     return joint
 

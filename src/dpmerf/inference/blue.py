@@ -47,6 +47,11 @@ class _Margin:
     variance: np.ndarray  # of each cell
 
 
+def holds(evidence: Evidence, columns: tuple[str, ...]) -> bool:
+    """Is there a table with all of these columns?"""
+    return any(set(columns) <= set(t.columns) for t in evidence.tables)
+
+
 def solve(evidence: Evidence, columns: tuple[str, ...]) -> Joint | None:
     """None if no table holds all of the columns."""
     if columns not in evidence.solved:

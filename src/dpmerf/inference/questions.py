@@ -99,6 +99,7 @@ def question(
 
 
 def check_column(schema: Schema, name: str) -> None:
+    """One clear error if nothing about this column can be asked."""
     if name not in schema.columns:
         raise AnswerError(f"there is no column '{name}'. The columns: {', '.join(schema.learned)}")
     if name not in schema.learned:
