@@ -9,7 +9,7 @@ import numpy as np
 
 from dpmerf.encoding.arithmetic import codes, evaluate, seconds
 from dpmerf.encoding.derived import Values, _looked_up
-from dpmerf.schema.derivations import Bound, Derived, Fixed, Learned
+from dpmerf.schema.derivations import Apart, Bound, Derived, Fixed, Learned
 from dpmerf.schema.expressions import Call, parse
 from dpmerf.schema.making import level_of
 from dpmerf.schema.program import Program
@@ -39,7 +39,7 @@ def broken(values: Values, program: Program) -> dict[int, np.ndarray]:
                 )
             case Learned():
                 found[step.relation] |= _outside(step, values, program)
-            case Bound():
+            case Bound() | Apart():
                 pass
     for i, relation in enumerate(program.relations):
         if isinstance(relation, Combination):

@@ -14,9 +14,9 @@ import numpy as np
 
 from dpmerf.encoding.arithmetic import codes, evaluate, seconds
 from dpmerf.encoding.projection import settled
-from dpmerf.schema.derivations import Bound, Derived, Fixed, Joined, Learned, Step
+from dpmerf.schema.derivations import Apart, Bound, Derived, Fixed, Joined, Learned, Step
 from dpmerf.schema.program import Program
-from dpmerf.schema.quantities import Fact, at_or_above, at_or_below, snapped
+from dpmerf.schema.quantities import DAY, Fact, at_or_above, at_or_below, snapped
 
 Values = dict[str, np.ndarray]
 
@@ -67,6 +67,10 @@ class Relations:
                         quantity = target * base
             quantity = np.where(np.isnan(quantity), step.low, quantity)  # 0 / 0
             return {step.name: np.where(np.isnan(target) | np.isnan(base), np.nan, self._held(step.name, quantity))}
+        if isinstance(step, Apart):
+            target = seconds(step.target, values, facts)
+            day = np.floor(target / DAY) * DAY
+            return {step.day: self._held(step.day, day) / DAY, step.time: self._held(step.time, target - day)}
         if isinstance(step, Bound):
             target = seconds(step.target, values, facts)
             start = self._start(step, values)
@@ -99,6 +103,8 @@ class Relations:
             if fact.levels:
                 return codes(step.value, values, facts, fact)
             return _native(fact, snapped(fact, evaluate(step.value, values, facts)))
+        if isinstance(step, Apart):
+            return _native(fact, snapped(fact, measured[step.day] * DAY + measured[step.time]))
         if isinstance(step, Bound):
             start, distance = self._start(step, values), measured[step.name]
             found = start + distance if step.above else start - distance

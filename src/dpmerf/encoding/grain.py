@@ -55,6 +55,11 @@ class Grain:
         return seconds and float(np.median(self.fine.widths)) * self.fine.step >= DAY / 2
 
     @property
+    def days(self) -> bool:
+        """Whether dates are told by weekday."""
+        return isinstance(self.column, Date) and self.column.step == 1
+
+    @property
     def single(self) -> bool:
         """Whether single values can stand out of their cell."""
         return not isinstance(self.column, Date | Timestamp)
@@ -68,7 +73,9 @@ class Grain:
         if len(self.ladder) > 1:
             found["divisor"] = len(self.ladder)
         if self.clock:
-            found |= {"hour": SLOTS, "weekday": 7}
+            found["hour"] = SLOTS
+        if self.clock or self.days:
+            found["weekday"] = 7
         return found
 
     def groups(self, levels: np.ndarray) -> dict[str, np.ndarray]:
@@ -80,7 +87,9 @@ class Grain:
             number = levels - self.zero
             found["divisor"] = sum((number % g == 0).astype(np.int64) for g in self.ladder[1:])
         if self.clock:
-            found |= {"hour": self.slots(levels), "weekday": self.weekdays(levels)}
+            found["hour"] = self.slots(levels)
+        if self.clock or self.days:
+            found["weekday"] = self.weekdays(levels)
         return found
 
     def slots(self, levels: np.ndarray) -> np.ndarray:
@@ -92,7 +101,8 @@ class Grain:
         return self._seconds(levels) // DAY % 7
 
     def _seconds(self, levels: np.ndarray) -> np.ndarray:
-        return np.rint(self.fine.axis.low + levels * self.fine.step).astype(np.int64)
+        at = np.rint(self.fine.axis.low + levels * self.fine.step).astype(np.int64)
+        return at * DAY if isinstance(self.column, Date) else at
 
     def multiples(self, divisor: int) -> tuple[np.ndarray, np.ndarray]:
         """(cells,) the first multiple in each cell, as a number of divisors, and how many there are."""

@@ -32,7 +32,9 @@ def stages(asked: Request) -> tuple[Stage, ...]:
     both = (Stage("discover", shares.histograms, histograms), Stage("tables", tables, query))
     if shares.again == 0:
         return _with_preferred_values(asked, histograms, *both)
-    again = Stage("second look", shares.again, PairsAgain(count=len(pairs) // s.measured_again))
+    clear = int(shares.again * (asked.rows / (s.again_signal * asked.noise)) ** 2)
+    count = max(1, min(len(pairs) // s.measured_again, clear))
+    again = Stage("second look", shares.again, PairsAgain(count=count))
     return _with_preferred_values(asked, histograms, *both, again)
 
 

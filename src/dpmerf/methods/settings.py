@@ -46,10 +46,11 @@ class TablesSettings:
     pairs: bool = True  # measure pairs of columns at all
     pair_signal: float = 16.0  # × noise on a cell of a pair: with fewer rows not all pairs are measured
     most_cells: float = 8e6  # classes × positions²: above it no pairs are measured
-    measured_again: int = 3  # one in so many pairs
+    measured_again: int = 3  # one in so many pairs, and no more than
+    again_signal: float = 64.0  # × their noise on a cell is all rows: a quarter of a cell of 4 × 4 (docs/adr/0012)
     ample: Shares = field(default=Shares(0.20, 0.36, 0.24, 0.20))  # where noise allows the most bins, or not all pairs
     usual: Shares = field(default=Shares(0.15, 0.38, 0.15, 0.09, 0.23))
-    coarse: Shares = field(default=Shares(0.15, 0.50, 0.13, 0.00, 0.22))  # where it leaves the fewest bins
+    coarse: Shares = field(default=Shares(0.20, 0.52, 0.08, 0.00, 0.20))  # where it leaves the fewest bins
     preferred: float = 0.025  # of μ², for values that rows prefer (round numbers, hours, weekdays),
     preferred_share: float = 0.05  # if this share of rows
     preferred_noise: float = 6.0  # is so many times the noise of their count

@@ -119,7 +119,38 @@ class Joined:
         return Category(values=self.words)
 
 
-Step = Derived | Learned | Bound | Fixed
+@final
+@dataclass(frozen=True)
+class Apart:
+    """The target is a moment: what is learned are its day and its time of day."""
+
+    target: str
+    relation: int
+    day: str
+    time: str
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        return ()
+
+    @property
+    def measured(self) -> tuple[str, ...]:
+        return (self.day, self.time)
+
+
+Step = Derived | Learned | Bound | Fixed | Apart
+
+
+def apart(target: str, relation: int, column: AnyColumn) -> tuple[Apart, dict[str, AnyColumn]]:
+    """A moment's day and time of day, as measured columns. ValueError if the column is no moment of several days."""
+    if not isinstance(column, Timestamp) or column.last.date() <= column.first.date():
+        raise ValueError(f"'{target}' is not a timestamp over several days")
+    step = Apart(target, relation, f"{target} (day)", f"{target} (time)")
+    grid = column.step if DAY % column.step == 0 else 1
+    return step, {
+        step.day: Date(first=column.first.date(), last=column.last.date(), nullable=column.nullable),
+        step.time: Integer(min=0, max=int(DAY) - grid, step=grid, nullable=column.nullable),
+    }
 
 
 def fact_of(column: AnyColumn) -> Fact | None:

@@ -19,7 +19,6 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from dpmerf.errors import SchemaError
 from dpmerf.schema.columns import Id, Image, Integer, Numeric
-from dpmerf.schema.derivations import Bound, Learned
 from dpmerf.schema.explain import faults
 from dpmerf.schema.schema import Schema, checked, read_text, toml_of
 
@@ -72,7 +71,7 @@ class History:
     def measured_persons(self) -> tuple[str, ...]:
         """Of the columns that are measured, those that belong to the person."""
         program, own = self.schema.program, set(self.persons)
-        own |= {step.name for step in program.steps if isinstance(step, Learned | Bound) and step.target in own}
+        own |= {name for step in program.steps if step.target in own for name in step.measured}
         own |= {joined.name for joined in program.joined if set(joined.columns) <= own}
         return tuple(name for name in self.schema.measured.learned if name in own)
 

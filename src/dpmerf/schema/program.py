@@ -15,11 +15,21 @@ import numpy as np
 from dpmerf.schema.boxes import Box, Contradiction, closed, forbidden
 from dpmerf.schema.columns import AnyColumn
 from dpmerf.schema.combinations import boxes_of, joined_of
-from dpmerf.schema.derivations import Bound, Derived, Joined, Learned, Step, distance_column, fact_of, narrowed
+from dpmerf.schema.derivations import (
+    Bound,
+    Derived,
+    Joined,
+    Learned,
+    Step,
+    apart,
+    distance_column,
+    fact_of,
+    narrowed,
+)
 from dpmerf.schema.expressions import Call, ExpressionError, Literal, Node, Ref, columns, parse
 from dpmerf.schema.making import Order, bounds_of, derived, exact, fixed, learned, order_of, show
 from dpmerf.schema.quantities import Fact, Facts, at_or_above, at_or_below, infer
-from dpmerf.schema.relations import AnyRelation, Combination, Learn, Lookup, Rule
+from dpmerf.schema.relations import AnyRelation, Clock, Combination, Learn, Lookup, Rule
 from dpmerf.schema.translation import Translation
 
 
@@ -104,12 +114,26 @@ class _Compiler:
                         raise ExpressionError(f"'{step.name}' is the name of a column already: give it another `name`")
                     self._new[step.name] = column
                     self._own(step)
+                case Clock():
+                    self._split(i, relation)
                 case Combination():
                     self._combinations.append((i, relation))
                 case Rule():
                     self._sort_rule(i, parse(relation.rule))
         except ExpressionError as error:
             raise error if str(error).startswith("relation ") else self._wrong(i, error) from None
+
+    def _split(self, i: int, relation: Clock) -> None:
+        if relation.clock not in self._declared:
+            raise ExpressionError(f"there is no column '{relation.clock}'")
+        try:
+            step, found = apart(relation.clock, i, self._declared[relation.clock])
+        except ValueError as error:
+            raise ExpressionError(str(error)) from None
+        self._own(step)
+        if taken := [name for name in found if name in self._declared or name in self._new]:
+            raise ExpressionError(f"'{taken[0]}' is the name of a column already: rename that column")
+        self._new |= found
 
     def _sort_rule(self, i: int, node: Node) -> None:
         match node:

@@ -1,7 +1,8 @@
 """Relations: public facts about several columns, as a person declares them under [[relations]] in a schema.
 
-Four forms: a `rule` in words (an equation, an order, an implication), a quantity to `learn` in place of a column, a
-`lookup` that fixes one column by others, and a list of `allowed` or `forbidden` combinations. They hold in every
+Five forms: a `rule` in words (an equation, an order, an implication), a quantity to `learn` in place of a column, a
+`lookup` that fixes one column by others, a timestamp whose `clock` is learned apart from its day, and a list of
+`allowed` or `forbidden` combinations. They hold in every
 synthetic row by construction and cost no privacy. `program.py` says how.
 """
 
@@ -16,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, field_val
 Cell = bool | int | float | str | None
 Cells = tuple[tuple[Cell, ...], ...]
 MOST_COMBINED = 3  # columns of a combination
+_KEYS = ("rule", "learn", "lookup", "clock", "columns")
 
 
 class Relation(BaseModel):
@@ -94,6 +96,16 @@ class Lookup(Relation):
         return f"{self.lookup} by {', '.join(self.by)}"
 
 
+class Clock(Relation):
+    """The day and the time of day of a timestamp, learned apart: hours go with other columns, whatever the day."""
+
+    clock: str
+
+    @property
+    def words(self) -> str:
+        return f"day and time of {self.clock}"
+
+
 class Combination(Relation):
     """The only combinations of two or three columns that can occur, or some that cannot."""
 
@@ -123,17 +135,18 @@ class Combination(Relation):
 
 def _form(data: Any) -> str | None:
     """Which form a declaration has, by its key."""
-    names = data if isinstance(data, dict) else {k for k in ("rule", "learn", "lookup", "columns") if hasattr(data, k)}
-    return next((key for key in ("rule", "learn", "lookup", "columns") if key in names), None)
+    names = data if isinstance(data, dict) else {k for k in _KEYS if hasattr(data, k)}
+    return next((key for key in _KEYS if key in names), None)
 
 
 AnyRelation = Annotated[
     Annotated[Rule, Tag("rule")]
     | Annotated[Learn, Tag("learn")]
     | Annotated[Lookup, Tag("lookup")]
+    | Annotated[Clock, Tag("clock")]
     | Annotated[Combination, Tag("columns")],
     Discriminator(_form, custom_error_type="relation_form", custom_error_message=(
-        "a relation has one of the keys rule, learn, lookup or columns"
+        "a relation has one of the keys rule, learn, lookup, clock or columns"
     )),
 ]  # fmt: skip
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import final
 
 from dpmerf.schema.boxes import Box, Subset, domain, of_codes
-from dpmerf.schema.derivations import Bound, Derived, Fixed, Joined, Learned, Step
+from dpmerf.schema.derivations import Bound, Derived, Fixed, Joined, Step
 from dpmerf.schema.expressions import Call, ExpressionError, walk
 from dpmerf.schema.quantities import Facts, infer
 
@@ -85,7 +85,7 @@ class Translation:
             found = [joined for a in found for b in parts if (joined := _both(a, b)) is not None]
         return found
 
-    def _plain_sources(self, step: Derived | Learned | Fixed | Bound) -> tuple[str, ...]:
+    def _plain_sources(self, step: Step) -> tuple[str, ...]:
         if isinstance(step, Derived):
             odd = any(isinstance(n, Call) and n.op in ("when", "null") for n in walk(step.value))
             if odd or infer(step.value, self.declared).undefined:

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from dpmerf.encoding.fine_cells import ValueDraw
-from dpmerf.encoding.grain import PRIMES, Grain
+from dpmerf.encoding.grain import PRIMES, SLOTS, Grain
 from dpmerf.plan.queries.histograms import Histograms, noisy_histograms
 from dpmerf.plan.queries.preferred_values import PreferredValues, preferred_counts
 from dpmerf.release import Release
@@ -38,8 +38,9 @@ def preferred(release: Release) -> dict[str, ValueDraw]:
     for name, grain in grains.items():
         counts, noise = preferred_counts(release, name, grain)
         cells = histograms[name].numpy()[: grain.fine.size]
-        if grain.clock:
-            found[name] = partial(_moments, grain, _weights(counts["hour"], noise), _weights(counts["weekday"], noise))
+        if grain.clock or grain.days:
+            hours = _weights(counts["hour"], noise) if grain.clock else np.ones(SLOTS)
+            found[name] = partial(_moments, grain, hours, _weights(counts["weekday"], noise))
         elif grain.single:
             found[name] = Preference.of(grain, counts, noise, cells, sigma, release.rows_estimate)
     return found
