@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 from dpmerf.methods.method import Request
 from dpmerf.methods.settings import Shares
 from dpmerf.plan import Stage
-from dpmerf.plan.queries import Histograms, PairsAgain, PreferredValues, Tables
+from dpmerf.plan.queries import Histograms, LabelTriples, PairsAgain, PreferredValues, Tables
 from dpmerf.plan.queries.preferred_values import worth_counting
 
 
@@ -31,11 +32,25 @@ def stages(asked: Request) -> tuple[Stage, ...]:
     histograms = Histograms(cells=cells, columns=drawn)
     both = (Stage("discover", shares.histograms, histograms), Stage("tables", tables, query))
     if shares.again == 0:
-        return _with_preferred_values(asked, histograms, *both)
+        return _with_preferred_values(asked, histograms, *_with_triples(asked, *both))
     clear = int(shares.again * (asked.rows / (s.again_signal * asked.noise)) ** 2)
     count = max(1, min(len(pairs) // s.measured_again, clear))
     again = Stage("second look", shares.again, PairsAgain(count=count))
-    return _with_preferred_values(asked, histograms, *both, again)
+    return _with_preferred_values(asked, histograms, *_with_triples(asked, *both, again))
+
+
+def _with_triples(asked: Request, *stages: Stage) -> tuple[Stage, ...]:
+    """Last, label × triples of columns with few values, if rows are many enough to show them all."""
+    s, sizes = asked.settings.tables, {v.name: v.size for v in asked.codec.variables}
+    small = [name for name in asked.features if 2 <= sizes.get(name, 0) <= s.triple_values]
+    triples = tuple(itertools.combinations(small, 3))
+    if not triples or not asked.by_label:
+        return stages
+    cell = asked.rows / (asked.classes * math.prod(sorted(sizes[name] for name in small)[-3:]))
+    if cell < s.bin_noise * asked.noise * math.sqrt(len(triples) / s.triples):
+        return stages
+    less = [Stage(stage.name, stage.share * (1 - s.triples), stage.query) for stage in stages]
+    return (*less, Stage("label triples", s.triples, LabelTriples(triples=triples)))
 
 
 def _with_preferred_values(asked: Request, histograms: Histograms, first: Stage, *later: Stage) -> tuple[Stage, ...]:

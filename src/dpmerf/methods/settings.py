@@ -54,6 +54,8 @@ class TablesSettings:
     preferred: float = 0.025  # of μ², for values that rows prefer (round numbers, hours, weekdays),
     preferred_share: float = 0.05  # if this share of rows
     preferred_noise: float = 6.0  # is so many times the noise of their count
+    triples: float = 0.05  # of μ², for label × triples of small columns, if an average cell is `bin_noise` × its noise
+    triple_values: int = 3  # values of a column, at most, whose triples are looked at
     coarse_single: float = 0.48  # label × column there, at least, if no pairs are measured again
 
 

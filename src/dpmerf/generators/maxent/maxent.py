@@ -32,6 +32,7 @@ from dpmerf.generators.maxent.maxent_settings import Settings
 from dpmerf.generators.maxent.preferred import preferred
 from dpmerf.generators.maxent.ridges import ridges
 from dpmerf.generators.maxent.tree import alike, from_tree
+from dpmerf.generators.maxent.triples import TRIPLES, TripleWeights
 from dpmerf.generators.maxent.zeros import Zeros
 from dpmerf.plan.noisy_tables import Layout, noisy_tables
 from dpmerf.plan.queries import Query, Tables
@@ -97,7 +98,7 @@ class MaxEnt(Generator):
         counts = apportion(shares, n, rng) if self._evened else by_chance(shares, n, rng)
         for c, count in enumerate(counts.tolist()):
             if count:
-                parts.append(self._draw_class(c, count, fixed, rng))
+                parts.append(self._draw_triples(c, count, fixed, rng))
                 places.append(self._places(c, parts[-1], rng))
                 labels.append(torch.full((count,), c))
         order = torch.randperm(n, generator=rng)
@@ -108,6 +109,16 @@ class MaxEnt(Generator):
         numbers = {self._layout.names[j]: place[:, i] for i, (j, _) in enumerate(self._numbers)}
         batch = binning.decode(codes, self._fine, classes, numbers, rng, self._preferred)
         return overwrite(batch, given, self._release.codec) if given else batch
+
+    def _draw_triples(self, c: int, n: int, fixed: dict[str, int], rng: torch.Generator) -> Tensor:
+        """(n, q) bins of one class, by pairs and, where the release shows more, by triples."""
+        if self._triples is None:
+            return self._draw_class(c, n, fixed, rng)
+        return self._triples.kept(c, self._draw_class(c, TRIPLES.excess * n, fixed, rng), n, rng)
+
+    @cached_property
+    def _triples(self) -> TripleWeights | None:
+        return TripleWeights.of(self._release, self._layout, self.fitted.states, self.fitted.shares)
 
     @cached_property
     def _blocks(self) -> tuple[Block, ...]:

@@ -10,6 +10,7 @@ from dpmerf.plan.queries.column_selection import ColumnSelection
 from dpmerf.plan.queries.directions import Directions
 from dpmerf.plan.queries.histograms import Histograms
 from dpmerf.plan.queries.image_embedding import ImageBlock, ImageEmbedding
+from dpmerf.plan.queries.label_triples import LabelTriples
 from dpmerf.plan.queries.mean_embedding import MeanEmbedding
 from dpmerf.plan.queries.pairs_again import PairsAgain
 from dpmerf.plan.queries.preferred_values import PreferredValues
@@ -23,6 +24,7 @@ AnyQuery = Annotated[
     | PreferredValues
     | Tables
     | PairsAgain
+    | LabelTriples
     | ColumnSelection
     | SelectedTable
     | Directions
@@ -59,6 +61,7 @@ __all__ = [
     "Histograms",
     "ImageBlock",
     "ImageEmbedding",
+    "LabelTriples",
     "MeanEmbedding",
     "PairsAgain",
     "PreferredValues",
