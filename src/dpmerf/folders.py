@@ -110,6 +110,7 @@ def keep(save: Callable[[Path], None], path: Path) -> None:
 
 
 def read_bytes(path: Path, kind: str) -> bytes:
+    """A file of an artefact, or ArtefactError."""
     try:
         if path.stat().st_size > MAX_BYTES:
             raise ArtefactError(f"{path} is larger than any {kind} this program writes")
@@ -119,6 +120,7 @@ def read_bytes(path: Path, kind: str) -> bytes:
 
 
 def read_json(path: Path, kind: str) -> dict[str, Any]:
+    """A JSON document of an artefact, or ArtefactError."""
     try:
         document = json.loads(read_bytes(path, kind).decode("utf-8"), parse_constant=_no_constant)
     except (ValueError, RecursionError):

@@ -12,7 +12,8 @@ from command import dpmerf
 from dpmerf.accounting.events import composed
 from dpmerf.errors import UnreadableError
 from dpmerf.methods.presets import make_plan
-from dpmerf.methods.readable_first import SHARE, in_doubt, readable_first
+from dpmerf.methods.readable_first import in_doubt, readable_first
+from dpmerf.methods.settings import MethodSettings
 from dpmerf.plan import Plan
 from dpmerf.plan.queries import Readability
 from dpmerf.plan.queries.readability import readable_shares
@@ -82,7 +83,7 @@ def test_types_make_the_stage_needless(tmp_path: Path) -> None:
     assert not _plans(1.0, 3, typed).has(Readability)
     plan = _plans(1.0, 100, _table(0, 100))
     assert plan.query(Readability).columns == ("n",)
-    assert plan.stage(Readability).share == SHARE <= 0.02
+    assert plan.stage(Readability).share == MethodSettings().readability <= 0.02
     assert math.isclose(sum(p.mu**2 for p in plan.prices), plan.mu**2, rel_tol=1e-9)
     assert plan.price_of(plan.stage(Readability)).mu ** 2 <= 0.02 * plan.mu**2 * (1 + 1e-9)
 

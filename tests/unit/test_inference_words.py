@@ -3,7 +3,8 @@
 import pytest
 
 from dpmerf.errors import AnswerError
-from dpmerf.inference import sql, words
+from dpmerf.inference import sql_questions as sql
+from dpmerf.inference import words
 from dpmerf.inference.questions import Condition
 from dpmerf.schema import Schema
 

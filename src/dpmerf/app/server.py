@@ -19,8 +19,8 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from dpmerf.app.guard import Guard
+from dpmerf.app.pages import Views
 from dpmerf.app.session import Session
-from dpmerf.app.views import Views
 from dpmerf.errors import DataError
 
 HOST = "127.0.0.1"

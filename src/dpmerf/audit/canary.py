@@ -119,6 +119,7 @@ def random_row(schema: Schema, rng: np.random.Generator) -> Row:
 
 
 def table(schema: Schema, rows: list[Row]) -> pa.Table:
+    """Rows as an Arrow table with the types that the schema writes."""
     return pa.table({name: pa.array([row[name] for row in rows], _type(c)) for name, c in schema.columns.items()})
 
 

@@ -15,7 +15,7 @@ from typing import Annotated
 import typer
 
 import dpmerf
-from dpmerf.cli.answers import answer
+from dpmerf.cli.answers_command import answer
 from dpmerf.cli.app_command import app_command
 from dpmerf.cli.audit_command import audit_command
 from dpmerf.cli.discover_command import discover_command

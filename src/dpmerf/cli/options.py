@@ -75,6 +75,7 @@ def noted(quiet: bool) -> Callable[[str], None]:
 
 
 def labelled(schema: Schema, label: str | None) -> Schema:
+    """The schema with the label that was asked for."""
     if label is None:
         return schema
     return schema.with_label(None if label == "none" and "none" not in schema.columns else label)
@@ -153,6 +154,7 @@ def write_text(text: str, output: Path | None) -> bool:
 
 
 def guard(path: Path, action: Any) -> Any:
+    """Do something that writes to a path; DataError if the system does not let it."""
     try:
         return action()
     except OSError as problem:

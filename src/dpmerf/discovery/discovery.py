@@ -240,6 +240,7 @@ def _whole(value: Any) -> int:
 
 
 def noisy_scales(purchase: Purchase, sums: tuple[int, ...]) -> dict[str, Noisy]:
+    """The noisy counts of the first look, by column."""
     if not purchase.looked_at:
         return {}
     phi = map_of_scales(purchase.looked_at)

@@ -13,7 +13,7 @@ from dpmerf.accounting.gaussian import at_most
 from dpmerf.dossier.parts import Blank, Grid, Items, Part, Section, Signatures, Text
 from dpmerf.plan import Plan
 from dpmerf.release import Release
-from dpmerf.report.words import percent, small
+from dpmerf.report.phrases import percent, small
 from dpmerf.schema import AnyColumn
 
 MOST_COLUMNS = 60  # listed one by one; a wider table is told by its number and the hash of its plan

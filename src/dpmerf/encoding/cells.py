@@ -122,6 +122,7 @@ def read(column: Column) -> pa.Array:
 
 
 def floats_of(array: pa.Array) -> Floats:
+    """A plain array as float64; NaN where a cell is no number."""
     kind = array.type
     if pa.types.is_float16(kind):
         values = np.array([math.nan if cell is None else cell for cell in array.to_pylist()], np.float64)
@@ -213,10 +214,12 @@ def _is_bytes(kind: pa.DataType) -> bool:
 
 
 def is_number(kind: pa.DataType) -> bool:
+    """Does a type hold numbers?"""
     return pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
 
 
 def is_moment(kind: pa.DataType) -> bool:
+    """Does a type hold moments or days?"""
     return pa.types.is_date(kind) or pa.types.is_timestamp(kind)
 
 
@@ -247,4 +250,5 @@ def _filled(array: pa.Array) -> Floats:
 
 
 def mask_of(array: pa.Array) -> np.ndarray:
+    """An array of booleans as NumPy; null is false."""
     return np.asarray(pc.fill_null(array, False).to_numpy(zero_copy_only=False), dtype=bool)

@@ -307,10 +307,12 @@ def _axes(schema: Schema) -> dict[str, Axis]:
 
 
 def null_name(column: str) -> str:
+    """The variable that says whether a number is missing."""
     return f"{column}#null"
 
 
 def label_name(column: str) -> str:
+    """The variable of a numeric label's bins."""
     return f"{column}#label"
 
 

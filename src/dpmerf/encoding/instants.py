@@ -37,6 +37,7 @@ _PARTS = {"ps": 10**3, "fs": 10**6, "as": 10**9}  # how many make a nanosecond
 
 
 def clipped(nanoseconds: int) -> int:
+    """Within the range of moments that can be written."""
     return min(max(nanoseconds, FIRST), LAST)
 
 

@@ -45,6 +45,7 @@ _MARK = "#read "  # no column is called that, and no table of a column takes it 
 
 
 def variable_name(column: str) -> str:
+    """The variable that says how a cell of the column was read."""
     return _MARK + column
 
 

@@ -63,6 +63,8 @@ class Utility(NotCovered):
 
 
 class WorstMarginal(NotCovered):
+    """The column whose values differ most."""
+
     columns: list[str]
     tv: float
 
@@ -92,6 +94,8 @@ class ColumnError(NotCovered):
 
 
 class WorstPair(NotCovered):
+    """The pair of columns whose association differs most."""
+
     columns: tuple[str, str]
     measure: str
     real: float

@@ -21,8 +21,6 @@ from dpmerf.generators.maxent.maxent import MaxEnt
 from dpmerf.schema import Numeric
 from dpmerf.schema.extended_schema import GAP, STEP, before, count_of
 
-ROUNDS = 6  # in which histories that end too late are drawn anew; those of the last round are squeezed to fit
-
 
 @final
 @dataclass(frozen=True)
@@ -36,19 +34,24 @@ class Drawn:
         return Drawn(self.person[rows], {name: column[rows] for name, column in self.values.items()})
 
 
-def draw_rows(model: MaxEnt, of: ExtendedRows, persons: Values, counts: np.ndarray, rng: torch.Generator) -> Drawn:
-    """So many rows of each person, given the person's measured columns (persons,)."""
+def draw_rows(
+    model: MaxEnt, of: ExtendedRows, persons: Values, counts: np.ndarray, rng: torch.Generator, rounds: int = 6
+) -> Drawn:
+    """So many rows of each person, given the person's measured columns (persons,).
+
+    Histories that end too late are drawn anew, in so many rounds; those of the last round are squeezed to fit.
+    """
     if of.history.facts.order is None:
         return _draw_set(model, of, persons, counts, rng)
     done: list[Drawn] = []
     left = np.flatnonzero(counts > 0)
-    for turn in range(ROUNDS):
+    for turn in range(rounds):
         if not len(left):
             break
         told = {name: values[left] for name, values in persons.items()}
-        drawn, late = _draw_ordered(model, of, told, counts[left], rng, whole=turn == ROUNDS - 1)
+        drawn, late = _draw_ordered(model, of, told, counts[left], rng, whole=turn == rounds - 1)
         drawn = Drawn(left[drawn.person], drawn.values)
-        done.append(drawn.of(np.flatnonzero(~np.isin(drawn.person, left[late]))) if turn < ROUNDS - 1 else drawn)
+        done.append(drawn.of(np.flatnonzero(~np.isin(drawn.person, left[late]))) if turn < rounds - 1 else drawn)
         left = left[late]
     return _joined(of, done)
 

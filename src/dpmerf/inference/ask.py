@@ -11,11 +11,11 @@ import numpy as np
 from dpmerf.errors import AnswerError
 from dpmerf.inference.answers import Answer, Line, critical
 from dpmerf.inference.blue import Joint, solve
-from dpmerf.inference.cells import edges, numbers, own_counts
 from dpmerf.inference.evidence import Evidence, evidence
 from dpmerf.inference.intervals import Parts, of_ratios, of_sums, quantile, shown
 from dpmerf.inference.linear import Axes, sum_of_numbers, sum_of_squares, value_part
 from dpmerf.inference.questions import Condition, Question, question
+from dpmerf.inference.table_cells import edges, numbers, own_counts
 from dpmerf.release import Release
 
 AT_BOUND = 0.02  # share of the numbers on a declared bound from which it is worth saying

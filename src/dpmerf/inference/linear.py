@@ -10,9 +10,9 @@ from typing import Any, final
 import numpy as np
 
 from dpmerf.inference.blue import Joint
-from dpmerf.inference.cells import cell_names, numbers, selected
 from dpmerf.inference.evidence import Evidence
 from dpmerf.inference.questions import Condition, Question
+from dpmerf.inference.table_cells import cell_names, numbers, selected
 
 MISSED = 0.5  # of the correction for slopes inside cells: what it may be wrong by, as a standard error
 UNKNOWN = 0.5  # relative difference between categories that share a cell, as a standard error

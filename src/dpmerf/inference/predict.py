@@ -10,8 +10,8 @@ import numpy as np
 
 from dpmerf.inference.answers import NORMAL
 from dpmerf.inference.blue import MOST_CELLS, Joint, solve
-from dpmerf.inference.cells import fine_numbers
 from dpmerf.inference.evidence import Evidence, expected
+from dpmerf.inference.table_cells import fine_numbers
 from dpmerf.plan import Plan
 
 Z = NORMAL[0.95]

@@ -70,6 +70,7 @@ def condition(schema: Schema, name: str, sign: str, values: tuple[Any, ...]) -> 
 
 
 def number(text: Any) -> float:
+    """A number as people write it."""
     if not _is_number(text):
         raise AnswerError(f"'{text}' is not a number. {_FORM}")
     return float(text)

@@ -14,7 +14,7 @@ import re
 from typing import Any
 
 from dpmerf.errors import SchemaError
-from dpmerf.metadata.words import kind_of, size_of
+from dpmerf.metadata.type_words import kind_of, size_of
 from dpmerf.schema.facts import Facts, TableFacts, column
 from dpmerf.schema.names import kind_by_name
 
@@ -40,6 +40,7 @@ _NOT_LEARNED = {"notes", "file", "descriptive", "sql", "textarea", "signature"}
 
 
 def fits(text: str) -> bool:
+    """Does a document look like this format?"""
     header = text.lstrip("\ufeff").splitlines()[:1]
     places = _places(next(csv.reader(header, delimiter=_delimiter(header[0])), [])) if header else {}
     return "name" in places and bool(places.keys() & {"type", "values"})

@@ -33,6 +33,7 @@ _KINDS = {
 
 
 def fits(document: Any) -> bool:
+    """Does a document look like this format?"""
     if not isinstance(document, dict):
         return False
     told = f"{document.get('conformsTo', '')} {document.get('dct:conformsTo', '')} {document.get('@context', '')}"

@@ -38,6 +38,7 @@ _WHOLE_RANGE = {"byte": (-128, 127), "unsignedByte": (0, 255)}
 
 
 def fits(document: Any) -> bool:
+    """Does a document look like this format?"""
     return isinstance(document, dict) and "ns/csvw" in str(document.get("@context", ""))
 
 

@@ -24,6 +24,7 @@ _PERSONAL = ("email", "uri", "uuid", "binary")
 
 
 def fits(document: Any) -> bool:
+    """Does a document look like this format?"""
     if not isinstance(document, dict):
         return False
     return isinstance(document.get("fields"), list) or "resources" in document or _fields(document) is not None

@@ -8,7 +8,7 @@ from typing import Any
 
 from dpmerf.errors import SchemaError
 from dpmerf.metadata.pick import pick_table
-from dpmerf.metadata.words import kind_of
+from dpmerf.metadata.type_words import kind_of
 from dpmerf.schema.facts import Facts, TableFacts, column
 from dpmerf.schema.names import kind_by_name
 
@@ -16,6 +16,7 @@ NAME = "information-schema"
 
 
 def fits(text: str) -> bool:
+    """Does a document look like this format?"""
     header = text.lstrip("\ufeff").split("\n", 1)[0].lower()
     return "column_name" in header and "data_type" in header
 

@@ -14,6 +14,7 @@ _PERSONAL = ("email", "idn-email", "uri", "uuid", "ipv4", "ipv6", "hostname", "p
 
 
 def fits(document: Any) -> bool:
+    """Does a document look like this format?"""
     return isinstance(document, dict) and isinstance(_rows(document).get("properties"), dict)
 
 

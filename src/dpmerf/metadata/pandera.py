@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from dpmerf.errors import SchemaError
-from dpmerf.metadata.words import kind_of
+from dpmerf.metadata.type_words import kind_of
 from dpmerf.schema.facts import Facts, TableFacts, column
 
 NAME = "pandera"
 
 
 def fits(document: Any) -> bool:
+    """Does a document look like this format?"""
     return isinstance(document, dict) and document.get("schema_type") == "dataframe"
 
 

@@ -20,6 +20,7 @@ _DAY_ONLY = ("%H", "%I", "%M", "%S", "%f", "%p", "%X", "%c", "%T", "%z")
 
 
 def fits(document: Any) -> bool:
+    """Does a document look like this format?"""
     return isinstance(document, dict) and "METADATA_SPEC_VERSION" in document
 
 

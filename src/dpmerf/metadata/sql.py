@@ -6,7 +6,7 @@ from typing import Any
 
 from dpmerf.errors import SchemaError
 from dpmerf.metadata.pick import pick_table
-from dpmerf.metadata.words import kind_of
+from dpmerf.metadata.type_words import kind_of
 from dpmerf.schema.facts import Facts, TableFacts, column
 from dpmerf.schema.names import kind_by_name
 
@@ -16,6 +16,7 @@ _MIRRORED = {"low": "high", "high": "low", "above": "below", "below": "above"}
 
 
 def fits(text: str) -> bool:
+    """Does a document look like this format?"""
     return "create" in text.lower() and "table" in text.lower() and "(" in text
 
 

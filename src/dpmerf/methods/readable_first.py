@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from dpmerf.methods.settings import MethodSettings
 from dpmerf.plan import Plan, Stage
 from dpmerf.plan.queries import Readability
 from dpmerf.schema import Schema
@@ -13,15 +14,14 @@ from dpmerf.schema import Schema
 if TYPE_CHECKING:
     import pyarrow as pa
 
-SHARE = 0.02  # of μ²
 
-
-def readable_first(plan: Plan, columns: tuple[str, ...]) -> Plan:
+def readable_first(plan: Plan, columns: tuple[str, ...], settings: MethodSettings | None = None) -> Plan:
     """The same plan with that stage, which takes its share from all others; without columns, the plan itself."""
     if not columns or plan.schema.image is not None:
         return plan
-    others = tuple(replace(stage, share=stage.share * (1 - SHARE)) for stage in plan.stages)
-    return replace(plan, stages=(Stage("readability", SHARE, Readability(columns=columns)), *others))
+    share = (settings or MethodSettings()).readability
+    others = tuple(replace(stage, share=stage.share * (1 - share)) for stage in plan.stages)
+    return replace(plan, stages=(Stage("readability", share, Readability(columns=columns)), *others))
 
 
 def in_doubt(schema: Schema, fields: Mapping[str, pa.DataType | None] | None, guessed: bool) -> tuple[str, ...]:

@@ -23,7 +23,7 @@ class Shares(NamedTuple):
 @final
 @dataclass(frozen=True)
 class AutoSettings:
-    """Which method a table gets (docs/adr/0006, 0008)."""
+    """Which method a table gets (docs/adr/0006, 0007)."""
 
     wide: int = 64  # columns from which, if not all pairs can be paid for, directions are measured in their place
     few_rows: float = 28.0  # × noise · √columns: with fewer rows, one column is selected by noisy scores,
@@ -62,7 +62,7 @@ class TablesSettings:
 @final
 @dataclass(frozen=True)
 class FewRowsSettings:
-    """One column is selected by noisy scores and measured closely (docs/adr/0008)."""
+    """One column is selected by noisy scores and measured closely (docs/adr/0007)."""
 
     histograms: float = 0.15
     single: float = 0.20  # label × column
@@ -120,6 +120,7 @@ class ImageSettings:
 class MethodSettings:
     """All of them."""
 
+    readability: float = 0.02  # of μ², for asking whether columns can be read as declared, where that is in doubt
     auto: AutoSettings = field(default_factory=AutoSettings)
     tables: TablesSettings = field(default_factory=TablesSettings)
     few_rows: FewRowsSettings = field(default_factory=FewRowsSettings)

@@ -48,6 +48,8 @@ class Entry:
 @final
 @dataclass(frozen=True)
 class Content:
+    """A ledger file that was read and checked."""
+
     header: dict[str, Any]
     entries: tuple[Entry, ...]
     last_hash: str
@@ -208,6 +210,7 @@ def locked(path: Path, flags: int) -> Iterator[int]:
 
 
 def read(path: Path, file: int) -> bytes:
+    """All bytes of an open file."""
     try:
         return b"".join(iter(lambda: os.read(file, 1 << 20), b""))
     except OSError as error:
@@ -215,6 +218,7 @@ def read(path: Path, file: int) -> bytes:
 
 
 def append(path: Path, file: int, line: bytes) -> None:
+    """Write one line and see it on the disk."""
     try:
         written = os.write(file, line)
         os.fsync(file)

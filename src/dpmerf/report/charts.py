@@ -12,6 +12,7 @@ from matplotlib.ticker import MaxNLocator
 from dpmerf.evaluate.diagnostics import Fit, Signal
 from dpmerf.evaluate.results import Utility
 from dpmerf.evaluate.text import METRIC_NAMES
+from dpmerf.report.phrases import block, percent, short
 from dpmerf.report.svg import (
     CEILING,
     FLOOR,
@@ -27,7 +28,6 @@ from dpmerf.report.svg import (
     legend,
     picture,
 )
-from dpmerf.report.words import block, percent, short
 
 SHADES = ("#0a7d70", "#3b4a7b", "#b4530a", "#8a8b8c", "#5b3fa1")
 

@@ -9,8 +9,8 @@ from matplotlib.figure import Figure
 from dpmerf.evaluate.diagnostics import NoisyCounts
 from dpmerf.evaluate.subgroups import moment
 from dpmerf.evaluate.views import Coded, Rows
+from dpmerf.report.phrases import percent, short
 from dpmerf.report.svg import REAL, RELEASED, SYNTHETIC, Picture, canvas, picture
-from dpmerf.report.words import percent, short
 
 BINS = 20
 MOST_LEVELS = 9  # a category's commonest values; the rest are drawn as one

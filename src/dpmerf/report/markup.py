@@ -25,6 +25,7 @@ def section(anchor: str, title: str, *parts: str, covered: bool = True) -> str:
 
 
 def lead(words: str) -> str:
+    """The first paragraph of a section."""
     return f'<p class="lead">{text(words)}</p>'
 
 
@@ -76,4 +77,5 @@ def key(*entries: tuple[str, str]) -> str:
 
 
 def grid(kind: str, parts: Sequence[str]) -> str:
+    """Parts side by side."""
     return f'<div class="{kind}">' + "\n".join(parts) + "</div>"

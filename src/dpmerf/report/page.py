@@ -17,8 +17,8 @@ from dpmerf.generators.base import History
 from dpmerf.release import Release
 from dpmerf.report import rows_section, scores, sections
 from dpmerf.report.markup import text, tiles
+from dpmerf.report.phrases import percent, small
 from dpmerf.report.sections import ImageSection
-from dpmerf.report.words import percent, small
 from dpmerf.shown import Shown
 
 Fact = tuple[str, str, str, bool]

@@ -9,7 +9,7 @@ from dpmerf.evaluate.results import Evaluation
 from dpmerf.evaluate.suggestions import suggestions
 from dpmerf.release import Release
 from dpmerf.report.markup import lead, section, table
-from dpmerf.report.words import percent
+from dpmerf.report.phrases import percent
 
 SHOWN_ROWS, SHOWN_COLUMNS = 10, 24
 

@@ -6,7 +6,7 @@ from dpmerf.evaluate.results import WARNING, Evaluation, Fidelity, NearestRecord
 from dpmerf.evaluate.text import METRIC_NAMES
 from dpmerf.report import charts
 from dpmerf.report.markup import figure, grid, lead, section, table, text
-from dpmerf.report.words import percent
+from dpmerf.report.phrases import percent
 
 SHOWN = {"binary": ("roc_auc", "roc_auc_hard"), "multiclass": ("f1_weighted", "accuracy"), "regression": ("r2",)}
 

@@ -20,7 +20,7 @@ from dpmerf.release.release import TRUSTED_NOISE, Release
 from dpmerf.report import charts
 from dpmerf.report.distributions import BINS, distribution
 from dpmerf.report.markup import figure, grid, key, lead, section, table, text
-from dpmerf.report.words import percent, small
+from dpmerf.report.phrases import percent, small
 
 SHOWN = 12  # pairs in a table or a warning
 MOST_COLUMNS = 48  # pictures of single columns; a wider table shows the first of them

@@ -120,6 +120,7 @@ def _line_of_relation(index: int, text: str) -> int | None:
 
 
 def where(column: str | None) -> str:
+    """Which part of a schema a problem lies in, in words."""
     return "the schema" if column is None else f"column '{column}'"
 
 
@@ -141,6 +142,7 @@ def line_of(text: str, column: str | None, key: str | None) -> int:
 
 
 def reason(error: Exception) -> str:
+    """Why a file could not be read, in words."""
     if isinstance(error, OSError):
         return error.strerror or type(error).__name__
     return "it is not UTF-8 text"

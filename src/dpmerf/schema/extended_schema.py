@@ -30,6 +30,7 @@ def count_of(history: History) -> str:
 
 
 def count_column(history: History, least: int) -> Integer:
+    """How many rows a person has, as a column."""
     return Integer(min=least, max=max(history.largest, least + 1), log=True)
 
 

@@ -249,6 +249,7 @@ class Schema(Shown, BaseModel):
 
 
 def check_label(schema: Schema, label: str) -> None:
+    """ValueError if the label is no learned column."""
     if label not in schema.columns:
         names = ", ".join(list(schema.columns)[:12])
         raise ValueError(f"the label '{label}' is not a column of the schema. Its columns: {names}")
@@ -262,6 +263,7 @@ def problems_of(text: str, folder: Path | None = None) -> tuple[Problem, ...]:
 
 
 def read_text(path: str | os.PathLike[str]) -> str:
+    """The text of a schema file, or SchemaError."""
     try:
         return Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:

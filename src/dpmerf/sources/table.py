@@ -40,6 +40,7 @@ class Rows(ABC):
 
 
 def require_columns(columns: list[str], there: Collection[str]) -> None:
+    """DataError if a declared column is missing."""
     for name in columns:
         if name not in there:
             raise DataError(

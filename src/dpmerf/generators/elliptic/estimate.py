@@ -182,6 +182,7 @@ def _class_sizes(release: Release, known: Measured) -> Tensor:
 
 
 def query_of(release: Release) -> Directions:
+    """What was measured, or TrainError if it was something else."""
     if not release.plan.has(Directions):
         raise TrainError("this generator needs a release of directions (the default preset, for wide tables)")
     return release.plan.query(Directions)
@@ -206,6 +207,7 @@ def _measured(release: Release) -> Measured:
 
 
 def scores_of(release: Release) -> Scores:
+    """The release's normal scores, checked against its columns."""
     scores = release.scores
     if scores is None:
         raise TrainError("the release has no scores: it was not made for this generator")
@@ -218,6 +220,7 @@ def scores_of(release: Release) -> Scores:
 
 
 def classes_of(release: Release) -> int:
+    """How many classes rows are split into."""
     return query_of(release).classes(release.codec)
 
 

@@ -208,6 +208,7 @@ def query_of(release: Release) -> ImageEmbedding:
 
 
 def with_label(latent: Tensor, labels: Tensor, classes: int) -> Tensor:
+    """Latent numbers with the one-hot of a label behind them."""
     return torch.cat([latent, nn.functional.one_hot(labels, classes).to(latent.dtype)], dim=1)
 
 

@@ -263,6 +263,7 @@ class MaxEnt(Generator):
 
 
 def blocks_for(layout: Layout, common: Tensor, zeros: Zeros, settings: Settings) -> tuple[Block, ...]:
+    """Columns that are redrawn together."""
     return blocks_of(layout, common, zeros.barred, zeros.in_corners, settings.together, settings.most_states)
 
 
@@ -280,6 +281,7 @@ def _layout(release: Release) -> Layout:
 
 
 def zeros_of(release: Release, layout: Layout, classes: int) -> Zeros:
+    """Cells that the schema's rules forbid."""
     return Zeros.of(release, binning_of(release), layout, _label(release), classes)
 
 
@@ -288,6 +290,7 @@ def _label(release: Release) -> str | None:
 
 
 def binning_of(release: Release) -> Binning:
+    """The release's bins, or TrainError if it has none."""
     if release.binning is None:
         raise TrainError("the release has no bins: it was not made for this generator")
     return release.binning

@@ -17,8 +17,8 @@ import dpmerf
 from dpmerf.accounting.unit import Unit
 from dpmerf.app import forms
 from dpmerf.app.jobs import Job
+from dpmerf.app.sentences import Verdict, told, verdict
 from dpmerf.app.session import LEAST_EPSILON, MOST_EPSILON, Session, attempt
-from dpmerf.app.words import Verdict, told, verdict
 from dpmerf.app.work import release_work
 from dpmerf.errors import DpmerfError
 from dpmerf.metadata import read as read_metadata

@@ -36,7 +36,8 @@ def answer(
     as_json: Json = False,
 ) -> None:
     """Answer questions from the released tables, with error bars. No rows, no cost."""
-    from dpmerf.inference import sql, words
+    from dpmerf.inference import sql_questions as sql
+    from dpmerf.inference import words
     from dpmerf.inference.ask import respond
     from dpmerf.inference.by_model import needs_model, respond_by_model
     from dpmerf.inference.evidence import evidence
