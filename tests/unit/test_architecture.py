@@ -165,3 +165,15 @@ def test_public_functions_and_classes_have_docstrings() -> None:
         and not ast.get_docstring(node)
     ]
     assert not missing
+
+
+def test_every_import_inside_the_package_has_a_file() -> None:
+    """Types of missing modules are not checked, so a renamed module would go unseen until it is used."""
+    absent = []
+    for file in FILES:
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("dpmerf."):
+                place = SOURCE.joinpath(*node.module.split(".")[1:])
+                if not place.with_suffix(".py").exists() and not (place / "__init__.py").exists():
+                    absent.append(f"{file.name}: {node.module}")
+    assert not absent

@@ -34,7 +34,7 @@ from dpmerf.cli.whole import demo, demo_data_command, synth
 
 app = typer.Typer(
     name="dpmerf",
-    help="Differentially private synthetic data: touch the data once, release one noisy vector, the rest is free.",
+    help="Differentially private synthetic data: one private step releases noisy sums, the rest is free.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
