@@ -18,10 +18,10 @@ from dpmerf.errors import AnswerError
 from dpmerf.inference.answers import Answer, Line
 from dpmerf.inference.ask import TOO_FEW
 from dpmerf.inference.blue import holds
-from dpmerf.inference.table_cells import cell_names, selected
 from dpmerf.inference.combine import combine
 from dpmerf.inference.evidence import Evidence
 from dpmerf.inference.questions import Condition, Question
+from dpmerf.inference.table_cells import cell_names, selected
 
 COPIES = 20  # that are made for a question
 MOST_GROUPS = 2_000

@@ -19,8 +19,8 @@ from dpmerf.errors import ArtefactError
 from dpmerf.release.person_release import PersonRelease
 from dpmerf.report.charts import fading
 from dpmerf.report.markup import figure, lead, section, table, text, tiles
-from dpmerf.report.svg import INK, MUTED, SYNTHETIC, Picture, canvas, picture
 from dpmerf.report.phrases import percent, small
+from dpmerf.report.svg import INK, MUTED, SYNTHETIC, Picture, canvas, picture
 from dpmerf.schema import Category, Flag
 from dpmerf.schema.person_schema import ONLY, History
 
