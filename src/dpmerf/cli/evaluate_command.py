@@ -20,6 +20,9 @@ def evaluate_command(
         Path | None, typer.Option("--train", help="Real rows of the release: ceiling and real-against-real baseline.")
     ] = None,
     label: Annotated[str | None, typer.Option("--label", help="Column to predict; default: the schema's.")] = None,
+    release: Annotated[
+        Path | None, typer.Option("--release", help="Release folder: do its intervals hold what the real rows say?")
+    ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Fewer rows and marginals: about a minute.")] = False,
     seed: Annotated[int, typer.Option("--seed", help="Equal inputs and seeds give equal scores.")] = 0,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Also write the JSON result here.")] = None,
@@ -37,6 +40,7 @@ def evaluate_command(
     from dpmerf.evaluate.compare import evaluate
     from dpmerf.evaluate.files import read_table
     from dpmerf.evaluate.text import show
+    from dpmerf.release import Release
     from dpmerf.schema import Schema
 
     if (persons := persons_of(schema)) is not None:
@@ -52,6 +56,7 @@ def evaluate_command(
         quick=quick,
         seed=seed,
         quiet=quiet or as_json,
+        release=None if release is None else Release.load(release),
     )
     if output is not None:
         try:

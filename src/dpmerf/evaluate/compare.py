@@ -8,11 +8,13 @@ from dpmerf.errors import DataError
 from dpmerf.evaluate.attack import nearest_record
 from dpmerf.evaluate.classifiers import Makers, require_sklearn, table_classifiers, table_regressors
 from dpmerf.evaluate.fidelity import STEPS, fidelity
+from dpmerf.evaluate.intervals_held import intervals_held
 from dpmerf.evaluate.possible import broken_relations, pair_novelty
 from dpmerf.evaluate.results import Evaluation
 from dpmerf.evaluate.ticks import bar
 from dpmerf.evaluate.utility import TableUtility, table_utility
 from dpmerf.evaluate.views import Rows
+from dpmerf.release import Release
 from dpmerf.schema import Numeric, Schema
 
 QUICK_ROWS, QUICK_FLOOR = 12_000, 2_000
@@ -29,10 +31,12 @@ def evaluate(
     seed: int = 0,
     makers: Makers | None = None,
     quiet: bool = True,
+    release: Release | None = None,
 ) -> Evaluation:
     """All scores of `synthetic` against `real` (rows held back from the release are best).
 
     `train` are the real rows that the release was made from: they give the ceiling and the real-against-real baseline.
+    With a `release`, its intervals are compared with what the real rows say.
     `label` defaults to the schema's; without one there is no utility. Equal inputs and seeds give equal scores.
     """
     require_sklearn()
@@ -64,6 +68,9 @@ def evaluate(
         )
         step("possible rows")
         novelty = pair_novelty(ours, theirs, before, seed)
+    held = None
+    if release is not None:
+        held = intervals_held(release, real if train is None else train, same_rows=train is not None)
     return Evaluation(
         seed=seed,
         quick=quick,
@@ -75,4 +82,5 @@ def evaluate(
         nearest=nearest,
         relations=broken_relations(synthetic, real, schema),
         novelty=novelty,
+        intervals=held,
     )

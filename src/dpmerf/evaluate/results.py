@@ -192,6 +192,16 @@ class PairNovelty(NotCovered):
     baseline: float | None = Field(description="the same for the real test rows")
 
 
+class IntervalsHeld(NotCovered):
+    """How many of the release's 95 % intervals hold what the real rows say; about 0.95 is right."""
+
+    about: str
+    shares: int = Field(description="intervals of one-way shares")
+    shares_held: float | None
+    means: int = Field(description="intervals of means")
+    means_held: float | None
+
+
 class MembershipGame(Value):
     """Releases with and without one row, and how well an attacker tells them apart."""
 
@@ -224,6 +234,7 @@ class Evaluation(NotCovered):
     nearest: NearestRecord
     relations: list[BrokenRelation] = []
     novelty: PairNovelty | None = None
+    intervals: IntervalsHeld | None = None
 
     def to_json(self) -> str:
         return json.dumps(self.model_dump(mode="json"), indent=2, allow_nan=False)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from rich.console import Console
 from rich.table import Table
 
-from dpmerf.evaluate.results import Evaluation, Fidelity, NearestRecord, Scores, Utility
+from dpmerf.evaluate.results import Evaluation, Fidelity, IntervalsHeld, NearestRecord, Scores, Utility
 
 MARK = "NOT COVERED"
 METRIC_NAMES = {
@@ -32,6 +32,8 @@ def show(evaluation: Evaluation, console: Console) -> None:
         _utility(e.utility, console)
     _fidelity(e.fidelity, console)
     _possible(e, console)
+    if e.intervals is not None:
+        _intervals(e.intervals, console)
     _nearest(e.nearest, console)
 
 
@@ -91,6 +93,14 @@ def _possible(e: Evaluation, console: Console) -> None:
     table.add_row(
         "hold a pair of values that no known row has", _percent(e.novelty.synthetic), _percent(e.novelty.baseline)
     )
+    console.print(table)
+
+
+def _intervals(i: IntervalsHeld, console: Console) -> None:
+    what = f"95 % intervals of the release that hold what real rows say, about {i.about}"
+    table = _table(what, ["of", "held", "of so many"])
+    table.add_row("shares", _percent(i.shares_held), f"{i.shares:,}")
+    table.add_row("means", _percent(i.means_held), f"{i.means:,}")
     console.print(table)
 
 
