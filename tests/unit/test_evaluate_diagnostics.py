@@ -56,5 +56,5 @@ def test_verdicts_follow_the_noise_floor():
     def verdict(loss: float) -> str:
         return diagnostics.fit(History(1.0, [1], [loss], [])).verdict
 
-    assert "underfits" in verdict(5) and "fits all" in verdict(1.0) and "noise" in verdict(0.3)
+    assert "underfits" in verdict(5) and "noise included" in verdict(1.0) and "noise" in verdict(0.3)
     assert diagnostics.fit(History(1.0)).ratio is None

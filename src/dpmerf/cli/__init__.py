@@ -25,11 +25,12 @@ from dpmerf.cli.keys import keys_app
 from dpmerf.cli.ledgers import ledger_app
 from dpmerf.cli.pack_command import pack
 from dpmerf.cli.plain_text import plain
+from dpmerf.cli.plan_command import plan
 from dpmerf.cli.plan_diff import plan_diff
 from dpmerf.cli.report_command import report_command
 from dpmerf.cli.resume_command import resume_command
 from dpmerf.cli.schemas import schema_app
-from dpmerf.cli.steps import plan, release, sample, train, verify
+from dpmerf.cli.steps import release, sample, train, verify
 from dpmerf.cli.whole import demo, demo_data_command, synth
 
 app = typer.Typer(

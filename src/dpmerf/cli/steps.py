@@ -1,4 +1,4 @@
-"""The steps one by one: plan, release, train, sample, verify. Commands import what computes when they run."""
+"""The steps one by one: release, train, sample, verify. Commands import what computes when they run."""
 
 from __future__ import annotations
 
@@ -11,33 +11,22 @@ import typer
 
 from dpmerf.cli.discover_command import verify_discovery
 from dpmerf.cli.options import (
-    Balanced,
     Dataset,
-    Delta,
     Device,
     Fast,
     Force,
     GoOn,
     Json,
-    Label,
     LedgerFile,
-    MethodName,
-    Neighbours,
     Quiet,
-    Read,
-    RowsHint,
     Seed,
     SigningKey,
     Steps,
-    UnitText,
-    guard,
-    labelled,
     noted,
     say,
     size_of,
-    told_reading,
 )
-from dpmerf.cli.person_commands import persons_of, plan_persons, sample_persons, verify_person_release
+from dpmerf.cli.person_commands import sample_persons, verify_person_release
 from dpmerf.cli.plain_text import PlainConsole, plain
 from dpmerf.errors import PlanError, SchemaError
 from dpmerf.folders import check_writable, keep
@@ -45,65 +34,7 @@ from dpmerf.output.whole_files import check_free
 
 if TYPE_CHECKING:
     from dpmerf.model import Model
-    from dpmerf.plan import Plan
     from dpmerf.schema import Schema
-
-
-def plan(
-    schema: Annotated[Path, typer.Argument(help="Schema file.")],
-    epsilon: Annotated[float | None, typer.Option(help="Privacy budget ε, above 0.")] = None,
-    delta: Delta = None,
-    label: Label = None,
-    rows: RowsHint = None,
-    unit: UnitText = "row",
-    neighbours: Neighbours = "replace",
-    method: MethodName = "auto",
-    balanced: Balanced = False,
-    want: Annotated[
-        str | None, typer.Option(help="In place of ε: how sharp answers shall be, for example 'share ± 0.5 points'.")
-    ] = None,
-    read: Read = None,
-    readable: Annotated[
-        bool, typer.Option(help="First ask, for 2 % of the budget, whether columns can be read as declared.")
-    ] = True,
-    output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="Where to write the plan; '-': standard output.")
-    ] = None,
-    quiet: Quiet = False,
-    as_json: Json = False,
-) -> None:
-    """Price a release before any row is read: shares, noise, bytes, expected error, how sharp answers will be."""
-    from dpmerf.accounting.unit import Unit
-    from dpmerf.inference.predict import in_words, sharpness
-    from dpmerf.inference.want import Want, least_epsilon
-    from dpmerf.methods.presets import make_plan
-    from dpmerf.methods.readable_first import in_doubt, readable_first
-    from dpmerf.schema import Schema
-
-    if (persons := persons_of(schema)) is not None:
-        plan_persons(persons, epsilon, delta, rows, neighbours, output, quiet, as_json)
-        return
-    declared, protected = (
-        labelled(Schema.load(schema), label).with_reading(told_reading(read)),
-        Unit.parse(unit, neighbours),
-    )
-
-    def make(at: float) -> Plan:
-        made = make_plan(declared, at, delta, rows=rows, unit=protected, method=method, balanced=balanced)
-        return readable_first(made, in_doubt(declared, None, False)) if readable else made
-
-    if (epsilon is None) == (want is None):
-        raise PlanError("name the budget with --epsilon, or how sharp answers shall be with --want")
-    made = make(epsilon) if epsilon is not None else least_epsilon(Want.parse(want or ""), make)
-    if str(output) == "-":
-        print(made.document(), end="")
-        return
-    if output is not None:
-        guard(output, lambda: made.save(output))
-    if as_json:
-        print(json.dumps({**made.summary(), "half_widths": sharpness(made).to_json()}, ensure_ascii=False))
-    elif not quiet:
-        _print_plan(made, in_words(sharpness(made)), output)
 
 
 def release(
@@ -312,34 +243,3 @@ def _fit_words(model: Model) -> str:
         return ""
     ratio = model.history.loss[-1] / model.history.floor if model.history.floor else 0.0
     return f" Its loss is {ratio:.2f} times the noise floor (1 is as good as the release allows)."
-
-
-def _print_plan(made: Plan, sharp: list[str], output: Path | None) -> None:
-    from rich.table import Table
-
-    found = made.summary()
-    console = PlainConsole()
-    table = Table("stage", "share", "what is measured", "coordinates", "noise per count", title="What the budget buys")
-    for stage in found["stages"]:
-        for i, block in enumerate(stage["blocks"]):
-            first = (stage["name"], f"{stage['share']:.0%}") if i == 0 else ("", "")
-            table.add_row(*first, block["name"], f"{block['coordinates']:,}", f"±{block['noise']:.1f}")
-    console.print(table)
-    error = found["expected_error"]
-    print(f"(ε, δ) = ({made.epsilon:g}, {made.delta:g}), μ = {made.mu:.4f}, noise multiplier σ/Δ = {1 / made.mu:.4f}")
-    for loss_range in made.selections:
-        print(f"A column is chosen by noisy scores, loss range {loss_range:.4f}; composed with μ it makes up (ε, δ).")
-    print(f"δ added by the discrete sampler, included: {made.discrete_delta:.1e}")
-    print(f"{made.unit.describe()} Planned for {made.rows:,} rows.")
-    print(f"Size: {found['coordinates']:,} coordinates, {found['bytes']:,} bytes.")
-    if error is not None:
-        print(
-            f"Proposition 1 for {error['dim']:,} Fourier features: error at most {error['tight_bound']:.3g} "
-            f"(the paper's bound: {error['paper_bound']:.3g}); recommended D = {error['recommended_dim']:,}."
-        )
-    for line in sharp:
-        print(line)
-    for warning in found["warnings"]:
-        print(f"Note: {warning}.")
-    if output is not None:
-        print(f"Plan written to {output}.")

@@ -41,7 +41,7 @@ class Fit:
             return f"The loss ends at {ratio:.2f} times the noise floor: close, with some structure not yet learned."
         if ratio < 0.5:
             return f"The loss ends at {ratio:.2f} times the noise floor: the generator follows some of the noise."
-        return f"The loss ends at {ratio:.2f} times the noise floor: the generator fits all that was released."
+        return f"The loss ends at {ratio:.2f} times the noise floor: rows follow what was released, noise included."
 
 
 @final

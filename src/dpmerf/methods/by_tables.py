@@ -99,7 +99,11 @@ def _shares(asked: Request, pairs: list[tuple[str, str]]) -> tuple[Shares, int]:
     def with_bins(shares: Shares) -> tuple[Shares, int]:
         if not asked.by_label:
             shares = shares._replace(pair=shares.pair + shares.label_pair, label_pair=0.0)
-        return shares, _bins(asked, len(pairs), shares)
+        bins = _bins(asked, len(pairs), shares)
+        if shares.label_pair > 0 and pairs and _only_noise(asked, len(pairs), shares.label_pair, bins):
+            shares = shares._replace(pair=shares.pair + shares.label_pair, label_pair=0.0)
+            bins = _bins(asked, len(pairs), shares)
+        return shares, bins
 
     every, least_bins, most_bins = every_pair(asked, pairs), *s.bins
     found = with_bins(s.ample)
@@ -110,6 +114,12 @@ def _shares(asked: Request, pairs: list[tuple[str, str]]) -> tuple[Shares, int]:
     least = s.ample.single if every else columns / (columns + len(pairs)) * (1 - s.ample.histograms)
     found = with_bins(_more_single(s.ample, least))
     return with_bins(_more_single(s.ample, max(least, s.coarse_single))) if found[1] == least_bins else found
+
+
+def _only_noise(asked: Request, pairs: int, share: float, bins: int) -> bool:
+    """Would label × pair tables be nothing but noise? Then their share is better spent on pairs."""
+    noise = asked.noise * math.sqrt(pairs / share)
+    return asked.rows / (asked.classes * bins**2) < asked.settings.tables.three_way_signal * noise
 
 
 def _more_single(ample: Shares, least: float) -> Shares:

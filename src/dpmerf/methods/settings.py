@@ -45,6 +45,7 @@ class TablesSettings:
     parts: int = 8  # sub-bins of a bin, at most: what a label × column table resolves beyond the bins of pairs
     pairs: bool = True  # measure pairs of columns at all
     pair_signal: float = 16.0  # × noise on a cell of a pair: with fewer rows not all pairs are measured
+    three_way_signal: float = 0.5  # × noise in an average cell of label × pair tables: with less they are left out
     most_cells: float = 8e6  # classes × positions²: above it no pairs are measured
     measured_again: int = 3  # one in so many pairs, and no more than
     again_signal: float = 64.0  # × their noise on a cell is all rows: a quarter of a cell of 4 × 4 (docs/adr/0012)

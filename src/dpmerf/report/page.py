@@ -15,7 +15,7 @@ from dpmerf.evaluate.results import Evaluation
 from dpmerf.evaluate.views import Rows
 from dpmerf.generators.base import History
 from dpmerf.release import Release
-from dpmerf.report import rows_section, scores, sections
+from dpmerf.report import rows_section, scores, sections, verdict_section
 from dpmerf.report.markup import text, tiles
 from dpmerf.report.phrases import percent, small
 from dpmerf.report.sections import ImageSection
@@ -48,13 +48,17 @@ class Report(Shown):
         schema = self.release.plan.schema.as_written
         synthetic = None if self.synthetic is None else Rows.read(self.synthetic, schema, "synthetic table")
         real = None if self.real is None else Rows.read(self.real, schema, "real table")
-        body = [("guarantee", "Promise", sections.guarantee(self.release))]
+        body = []
+        if self.release.plan.schema.image is None:
+            body.append(("verdict", "Can I use it?", verdict_section.verdict(self.release, self.synthetic)))
+        if self.synthetic is not None:
+            body.append(("rows", "Rows", rows_section.rows(self.release, self.synthetic, self.evaluation)))
+        body.append(("guarantee", "Promise", sections.guarantee(self.release)))
         if self.evaluation is not None and self.evaluation.utility is not None:
             body.append(("utility", "Useful?", scores.utility(self.evaluation.utility)))
         if self.images is not None:
             body.append(("images", "Images", sections.images(self.images)))
-        if synthetic is not None and self.synthetic is not None:
-            body.append(("rows", "Rows", rows_section.rows(self.release, self.synthetic, self.evaluation)))
+        if synthetic is not None:
             body.append(("columns", "Columns", sections.columns(self.release, synthetic, real)))
             body.append(("dependence", "Dependence", sections.dependence(self.release, synthetic, self.evaluation)))
         if self.evaluation is not None:
@@ -132,7 +136,12 @@ def _facts(report: Report) -> list[Fact]:
     history = report.history
     if history is not None and history.loss and history.floor > 0:
         facts.append(
-            ("Loss ÷ noise floor", f"{history.loss[-1] / history.floor:.2f}", "1 is all that noise allows", True)
+            (
+                "Loss ÷ noise floor",
+                f"{history.loss[-1] / history.floor:.2f}",
+                "how closely rows follow the release, noise included",
+                True,
+            )
         )
     if report.evaluation is not None and report.evaluation.utility is not None:
         mean = report.evaluation.utility.mean

@@ -27,9 +27,9 @@ def block(name: str) -> str:
     >>> block("sex#bin × age#bin")
     'sex × age'
     """
-    for suffix in ("#bin", "#fine", "#label"):
+    for suffix in ("#bin", "#fine", "#label", "#part"):
         name = name.replace(suffix, "")
-    return name.replace("#null", " is null")
+    return name.replace("#null", " is null").replace("#read ", "reading of ").replace("#length", "length")
 
 
 def short(text: str, most: int) -> str:

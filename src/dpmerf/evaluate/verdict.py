@@ -1,0 +1,232 @@
+"""Verdict: which columns and pairs can be used, before a release (from its plan) and after it (from the release alone).
+
+The yardstick is the expected total variation of a noisy table, read in at most TEN cells a column (FIVE in a pair): the
+share of rows that noise alone puts into a wrong cell. No row is needed, and nothing is spent.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Literal, final
+
+import numpy as np
+import pyarrow as pa
+
+from dpmerf.evaluate.diagnostics import NoisyCounts, one_way
+from dpmerf.evaluate.views import Rows
+from dpmerf.inference.evidence import Counted, Evidence, evidence, expected
+from dpmerf.inference.predict import Sharpness, sharpness
+from dpmerf.plan import Plan
+from dpmerf.plan.queries.readability import readable_shares
+from dpmerf.release import Release
+
+Colour = Literal["green", "yellow", "red"]
+TEN, FIVE = 10, 5  # cells in which a column is read, alone and in a pair
+GOOD, ROUGH = 0.05, 0.15  # of a column: total variation up to which it is green, or yellow
+GOOD_PAIR, ROUGH_PAIR = 0.10, 0.25
+GROUP = 2.0  # standard deviations of a cell's noise below which a group is not told from none
+SPIKE = 0.9  # share of the rows in the first or the last cell of a numeric column that looks like clipping
+EMPTY = 0.95  # share of nulls that leaves nothing to use
+APART = 0.05  # by how much more than noise released and synthetic counts may differ
+BINS = 20  # in which they are compared
+
+
+@final
+@dataclass(frozen=True)
+class Light:
+    """One column or pair: its colour, the share of rows that noise misplaces, and what else is wrong with it."""
+
+    columns: tuple[str, ...]
+    colour: Colour
+    error: float  # expected total variation
+    why: tuple[str, ...] = ()
+
+    @property
+    def visible(self) -> bool:
+        """Does the data show through the noise?"""
+        return self.colour != "red"
+
+
+@final
+@dataclass(frozen=True)
+class Verdict:
+    """Lights of all columns, and of all pairs that are measured."""
+
+    columns: tuple[Light, ...]
+    pairs: tuple[Light, ...]
+    unmeasured: int  # pairs that no table holds
+    group: float | None  # rows of a group by one column below which it is noise: the median over columns
+    pair_group: float | None  # the same by two columns
+    rows: float
+
+    @property
+    def visible(self) -> tuple[int, int]:
+        """How many columns and pairs are visible."""
+        return sum(c.visible for c in self.columns), sum(p.visible for p in self.pairs)
+
+    @property
+    def colour(self) -> Colour:
+        """All of it: red if half of the columns are, green if most are and no column is red."""
+        reds = sum(not c.visible for c in self.columns)
+        greens = sum(c.colour == "green" for c in self.columns)
+        if 2 * reds >= len(self.columns):
+            return "red"
+        return "green" if reds == 0 and 2 * greens > len(self.columns) else "yellow"
+
+    def to_json(self) -> dict[str, Any]:
+        columns, pairs = self.visible
+        return {
+            "verdict": self.colour,
+            "columns_visible": columns,
+            "columns": {c.columns[0]: {"light": c.colour, "error": c.error, "why": list(c.why)} for c in self.columns},
+            "pairs_visible": pairs,
+            "pairs_measured": len(self.pairs),
+            "pairs_unmeasured": self.unmeasured,
+            "group_rows": self.group,
+            "pair_group_rows": self.pair_group,
+        }
+
+
+def foreseen(plan: Plan) -> Verdict:
+    """What a plan will show of as many rows as it was made for."""
+    return _judged(expected(plan), list(plan.codec.schema.learned), float(plan.rows), {})
+
+
+def seen(release: Release, synthetic: pa.Table | None = None) -> Verdict:
+    """What a release shows. With synthetic rows, columns that depart from the released counts are told."""
+    wrong: dict[str, list[_Wrong]] = {}
+    shares = one_way(release, BINS)
+    for name, counts in shares.items():
+        _spikes(release, name, counts, wrong.setdefault(name, []))
+    for column in readable_shares(release):
+        problem, note = column.problem(release.plan.schema), column.note(release.plan.schema)
+        if (words := problem or note) is not None:
+            wrong.setdefault(column.column, []).append(_Wrong(words.partition(": ")[2], problem is not None))
+    if synthetic is not None:
+        rows = Rows.read(synthetic, release.plan.schema.as_written, "synthetic table")
+        for name in set(rows.names) & set(shares):
+            ours = rows.coded(name, BINS, declared_scale=True).shares()
+            _departs(ours, shares[name], wrong.setdefault(name, []))
+    return _judged(evidence(release), list(release.codec.schema.learned), release.rows_estimate, wrong)
+
+
+@final
+@dataclass(frozen=True)
+class _Wrong:
+    words: str
+    ruins: bool  # nothing of the column can be used
+
+
+def _judged(known: Evidence, names: list[str], rows: float, wrong: dict[str, list[_Wrong]]) -> Verdict:
+    columns, pairs, groups, pair_groups = [], [], [], []
+    for name in names:
+        noise = _noise(known, (name,), TEN)
+        error = 1.0 if noise is None else min(1.0, noise[1] / rows)
+        found = wrong.get(name, [])
+        colour = "red" if any(w.ruins for w in found) else _colour(error, GOOD, ROUGH)
+        if found and colour == "green":
+            colour = "yellow"
+        columns.append(Light((name,), colour, error, tuple(w.words for w in found)))
+        if noise is not None:
+            groups.append(GROUP * noise[0])
+    red = {c.columns[0] for c in columns if not c.visible}
+    unmeasured = 0
+    for pair in itertools.combinations(names, 2):
+        noise = _noise(known, pair, FIVE)
+        if noise is None:
+            unmeasured += 1
+            continue
+        error = min(1.0, noise[1] / rows)
+        why = tuple(f"'{name}' is red" for name in pair if name in red)
+        pairs.append(Light(pair, "red" if why else _colour(error, GOOD_PAIR, ROUGH_PAIR), error, why))
+        pair_groups.append(GROUP * noise[0])
+    return Verdict(tuple(columns), tuple(pairs), unmeasured, _median(groups), _median(pair_groups), rows)
+
+
+def _noise(known: Evidence, columns: tuple[str, ...], most: int) -> tuple[float, float] | None:
+    """(noise of one cell, expected sum of absolute errors ÷ 2) in rows, by every table that holds the columns."""
+    tables = [t for t in known.tables if set(columns) <= set(t.columns)]
+    if not tables:
+        return None
+    cells = math.prod(min(most, _size(tables, known, name)) for name in columns)
+    precision = math.fsum(cells / (t.variance * t.values.size) for t in tables)
+    sigma = 1 / math.sqrt(precision)
+    return sigma, cells * sigma * math.sqrt(2 / math.pi) / 2
+
+
+def _size(tables: Iterable[Counted], known: Evidence, name: str) -> int:
+    return max(known.size(name, t.levels[t.columns.index(name)]) for t in tables)
+
+
+def _colour(error: float, good: float, rough: float) -> Colour:
+    return "green" if error <= good else "yellow" if error <= rough else "red"
+
+
+def _median(values: list[float]) -> float | None:
+    return float(np.median(values)) if values else None
+
+
+def _spikes(release: Release, name: str, counts: NoisyCounts, why: list[_Wrong]) -> None:
+    """Nearly all rows at a bound, or null: what a wrong notation or a wrong bound looks like."""
+    column = release.codec.schema.columns[name]
+    beyond = counts.shares - 3 * counts.noise
+    if column.nullable and beyond[-1] > EMPTY:
+        why.append(_Wrong("nearly all of its cells are null", True))
+    ends = counts.shares[: len(counts.shares) - column.nullable]
+    if name in release.codec.axes and len(ends) > 2:
+        for place, end in ((0, "lower"), (len(ends) - 1, "upper")):
+            if beyond[place] > SPIKE:
+                why.append(_Wrong(f"nearly all of its rows lie at the {end} bound", False))
+
+
+def _departs(ours: np.ndarray, released: NoisyCounts, why: list[_Wrong]) -> None:
+    if len(ours) != len(released.shares):
+        return
+    apart = float(np.abs(ours - released.shares).sum()) / 2
+    noise = float(released.noise.sum()) * math.sqrt(2 / math.pi) / 2
+    if apart > 1.5 * noise + APART:
+        why.append(_Wrong(f"synthetic rows depart from the released counts by {apart:.0%}", False))
+
+
+# --- in words --------------------------------------------------------------------------------------------------------
+
+
+def in_words(found: Verdict, sharp: Sharpness | None = None) -> list[str]:
+    """For people: what will be visible, in numbers."""
+    columns, pairs = found.visible
+    lines = [f"Verdict: {found.colour}. {columns} of {len(found.columns)} columns will be visible"]
+    total = len(found.pairs) + found.unmeasured
+    if total:
+        left = f", {found.unmeasured} are not measured" if found.unmeasured else ""
+        lines[0] += f", {pairs} of {total} pairs{left}"
+    if found.group is not None:
+        by_two = f", by two columns under {found.pair_group:,.0f}" if found.pair_group is not None else ""
+        lines.append(f"Groups by one column under {found.group:,.0f} rows are noise{by_two}")
+    noise = [c.columns[0] for c in found.columns if not c.visible]
+    if noise:
+        more = ", …" if len(noise) > 8 else ""
+        lines.append(f"Only noise: {', '.join(noise[:8])}{more}")
+    if sharp is not None and sharp.means:
+        means = ", ".join(
+            f"{name} ± {100 * half / sharp.ranges[name]:.2g} %" for name, half in list(sharp.means.items())[:4]
+        )
+        lines.append(f"Means, in parts of the declared range: {means}")
+    return lines
+
+
+def compared(plans: dict[str, Plan]) -> list[tuple[str, ...]]:
+    """Plans side by side: a header and a line each."""
+    lines: list[tuple[str, ...]] = [
+        ("plan", "verdict", "columns visible", "pairs visible", "groups under … are noise", "a share is known to")
+    ]
+    for name, plan in plans.items():
+        found, sharp = foreseen(plan), sharpness(plan)
+        columns, pairs = found.visible
+        group = "–" if found.group is None else f"{found.group:,.0f} rows"
+        share = "–" if sharp.share is None else f"± {100 * sharp.share:.2g} points"
+        total = len(found.pairs) + found.unmeasured
+        lines.append((name, found.colour, f"{columns} of {len(found.columns)}", f"{pairs} of {total}", group, share))
+    return lines
