@@ -7,7 +7,7 @@ import pyarrow as pa
 from dpmerf.evaluate.verdict import Light, Verdict, seen
 from dpmerf.release import Release
 from dpmerf.report.markup import lead, section, text
-from dpmerf.report.words import percent
+from dpmerf.report.phrases import percent
 
 SIGNS = {"green": "● good", "yellow": "▲ rough", "red": "✕ noise"}
 ANSWERS = {
