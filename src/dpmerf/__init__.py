@@ -1,4 +1,4 @@
-"""dpmerf: differentially private synthetic data from one noisy mean embedding.
+"""dpmerf: differentially private synthetic data from noisy mean embeddings.
 
 A name is imported when it is asked for: commands that compute nothing start without PyTorch.
 """
