@@ -276,8 +276,8 @@ def test_the_seed_of_a_one_call_run_does_not_reach_the_noise() -> None:
     found = []
     for _ in range(2):
         torch.manual_seed(0)
-        tool = dpmerf.Synthesizer(epsilon=1.0, delta=1e-5, rows=10, seed=0)
-        found.append(tool.fit(table, plan.schema).release.sums["discover"])
+        tool = dpmerf.Synthesizer(epsilon=1.0, delta=1e-5, schema=plan.schema, rows=10, random_state=0)
+        found.append(tool.fit(table).release_.sums["discover"])
     assert not bool((found[0] == found[1]).any())
 
 

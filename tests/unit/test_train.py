@@ -138,7 +138,7 @@ def test_the_one_call_api_returns_what_it_was_given(mixed_schema: Schema, table:
     options = {"epsilon": 2.0, "delta": 1e-5, "n": 100}
     assert isinstance(dpmerf.synthesize(frame, mixed_schema, **options), pd.DataFrame)
     assert isinstance(dpmerf.synthesize(pl.from_arrow(table), mixed_schema, label="ward", **options), pl.DataFrame)
-    fitted = dpmerf.Synthesizer(epsilon=2.0).fit(table, mixed_schema, None)
+    fitted = dpmerf.Synthesizer(epsilon=2.0, schema=mixed_schema, label=None).fit(table)
     assert isinstance(fitted.sample(50), pa.Table) and fitted.sample().num_rows == 4_000
 
 
