@@ -209,6 +209,9 @@ def test_on_a_phone_in_the_dark_a_file_is_sent_and_the_budget_holds(phone: Walk,
     page = phone.page
     page.goto(phone.address)
     sent = shutil.copy(place / "visits.csv", place / "register.csv")  # another name: a ledger of its own
+    page.click("#written summary")
+    page.fill("[id='reading.missing']", "NA | unknown")
+    phone.step("how it is written")
     page.set_input_files("#file", sent)
     page.click("text=Open the table")
     page.wait_for_url("**/columns")

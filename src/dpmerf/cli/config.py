@@ -30,7 +30,8 @@ FILE, VARIABLE, PREFIX = "dpmerf.toml", "DPMERF_CONFIG", "DPMERF"
 
 def settings(app: typer.Typer) -> dict[str, Any]:
     """What is handed to the command: defaults from the file, and the prefix of environment variables."""
-    return {"default_map": _checked(get_command(app), _read(), ""), "auto_envvar_prefix": PREFIX}
+    found = _read()
+    return {"default_map": _checked(get_command(app), found, "") if found else {}, "auto_envvar_prefix": PREFIX}
 
 
 def _read() -> dict[str, Any]:
