@@ -101,14 +101,14 @@ class Ascent:
         """Mean squared distance of counts (C, P, P) from the tables, in noise variances."""
         t = self._t
         gap = (t.pairs - seen.sum(0)) * t.measured
-        return float((gap.square() / t.pair_variance).sum() / t.measured.sum())
+        return float((gap.square() / t.pair_variance).sum() / t.measured.sum().clamp_min(1))  # no pair may be measured
 
     def gradient(self, seen: Tensor, chance: float) -> float:
         """The same of the gradient, by mean counts, less what the chance of so many chains puts into it."""
         t, pairs = self._t, seen.sum(0)
         gap = (t.pairs - pairs - self._ridge.shared * self.shared) * t.measured
         by_chance = (seen * (t.classes[:, None, None] / chance)).sum(0) * t.measured
-        return float(((gap.square() - by_chance) / t.pair_variance).sum() / t.measured.sum())
+        return float(((gap.square() - by_chance) / t.pair_variance).sum() / t.measured.sum().clamp_min(1))
 
 
 def _from_margins(lack: Tensor, singles: Tensor, rows: Tensor) -> Tensor:
