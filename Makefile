@@ -9,9 +9,11 @@ BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --disable-pip-version-check -q $(PIP_FLAGS)
 SPARK := $(shell command -v java >/dev/null 2>&1 && echo ,spark)
 ONE_THREAD := OMP_NUM_THREADS=1
+LOCK := requirements/demo.lock
+CPU ?= $(if $(PIP_FIND_LINKS),,--extra-index-url https://download.pytorch.org/whl/cpu)
 
 .DEFAULT_GOAL := help
-.PHONY: demo test check docs privacy clean help fuzz
+.PHONY: demo test check docs privacy clean help fuzz lock sbom
 
 demo: $(VENV)/.installed-demo  ## simulate a hospital table, release it, train, write synthetic rows to demo-out/
 	$(BIN)/dpmerf demo -o demo-out
@@ -19,10 +21,17 @@ demo: $(VENV)/.installed-demo  ## simulate a hospital table, release it, train, 
 test: $(VENV)/.installed-test  ## all tests
 	$(ONE_THREAD) $(BIN)/python -m pytest -q -n 2 --dist loadgroup $(PYTEST_FLAGS)
 
-check: $(VENV)/.installed-test  ## lint, format, types
+check: $(VENV)/.installed-test  ## lint, format, types, and known holes in what is locked (where the network answers)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	@if $(BIN)/python tools/reachable.py; then $(BIN)/pip-audit --progress-spinner off --disable-pip --require-hashes -r $(LOCK); fi
+
+lock: $(VENV)/.installed-test  ## resolve the demo's packages again, with hashes
+	$(BIN)/python tools/lock.py > $(LOCK).new && mv $(LOCK).new $(LOCK)
+
+sbom: $(VENV)/.installed-test  ## bill of materials of the locked packages (CycloneDX) to sbom.json
+	$(BIN)/python tools/sbom.py > sbom.json
 
 docs: $(VENV)/.installed-test  ## the documentation site, to docs/_build/; a broken link is an error
 	$(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build
@@ -41,8 +50,10 @@ help:  ## this list
 	@sed -n 's/^\([a-z]*\):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
 
 # The environment is made once; packages are installed again when pyproject.toml changes.
-$(VENV)/.installed-demo: pyproject.toml | $(BIN)/python
-	$(INSTALL) -e '.[evaluate]'
+# The demo's come from the lock file, by their hashes: PyTorch for the CPU, from PyTorch's own index or a local folder.
+$(VENV)/.installed-demo: pyproject.toml $(LOCK) | $(BIN)/python
+	$(INSTALL) --require-hashes --no-deps $(CPU) -r $(LOCK)
+	$(INSTALL) --no-deps --no-build-isolation -e .
 	@touch $@
 
 $(VENV)/.installed-test: pyproject.toml | $(BIN)/python
