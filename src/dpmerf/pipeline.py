@@ -6,9 +6,12 @@ What was asked for is kept beside the release, so that a run that was stopped af
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, final
+
+import pyarrow as pa
 
 from dpmerf.errors import ArtefactError, PlanError
 from dpmerf.folders import check_writable, keep, read_json
@@ -23,6 +26,7 @@ from dpmerf.release import Release
 from dpmerf.release.signature import Key
 from dpmerf.release.verify import verify
 from dpmerf.report import make_report
+from dpmerf.report.make import MOST_ROWS
 from dpmerf.sources.rows import Csv, Rows
 from dpmerf.train import check_settings, train
 
@@ -117,16 +121,27 @@ def _finish(noisy: Release, model: Model | None, output: Path, asked: Asked, bar
         model = train(noisy, seed=asked.seed, steps=asked.steps, device=asked.device, fast=asked.fast, bars=bars)
         model.save(paths["model"])
     rows = asked.n or round(noisy.rows_estimate)
+    shown: list[pa.Table] = []  # the first of the rows that are written: the report draws no others
     if noisy.plan.schema.image is not None:
         paths |= {"synthetic": output / "synthetic.npz", "sheet": output / "contact_sheet.png"}
         gallery.write_npz(model.stream(rows), paths["synthetic"], noisy.plan.schema, rows, noisy.guarantee(), bars)
         _write(paths["sheet"], gallery.contact_sheet(model))
     else:
         paths["synthetic"] = output / ("synthetic.csv" if asked.csv else "synthetic.parquet")
-        tables.write(model.stream(rows), paths["synthetic"], noisy.guarantee(), rows, bars)
+        tables.write(_kept(model.stream(rows), shown), paths["synthetic"], noisy.guarantee(), rows, bars)
     paths["report"] = output / "report.html"
-    make_report(noisy, model).write(paths["report"])
+    make_report(noisy, model, synthetic=pa.concat_tables(shown) if shown else None).write(paths["report"])
     return paths
+
+
+def _kept(parts: Iterator[pa.Table], shown: list[pa.Table]) -> Iterator[pa.Table]:
+    """The same parts; the rows that a report shows are kept on their way."""
+    left = MOST_ROWS
+    for part in parts:
+        if left > 0:
+            shown.append(part.slice(0, left))
+            left -= part.num_rows
+        yield part
 
 
 def _write(path: Path, data: bytes) -> None:
