@@ -24,6 +24,8 @@ class Unit:
         The most rows of a person that are used. Further ones are left out, so the cap holds whatever the table has.
     neighbours : {"replace", "add-remove"}
         Whether a unit is exchanged for any other, or is there or not.
+    mean : bool
+        A person counts by the mean of their rows, and so as much as one row; else by their sum.
 
     Examples
     --------
