@@ -34,8 +34,8 @@ class HistorySettings:
     """How the budget of persons with histories is spent. Chosen as in ADR 0014."""
 
     histograms: float = 0.12  # of a part's μ²
-    pair: float = 0.33
-    again: float = 0.33  # for the strongest pairs; what is left is for one-way tables
+    pair: float = 0.30
+    again: float = 0.30  # for the strongest pairs; what is left is for one-way tables
     twice: int = 3  # one pair in so many is measured again
     fine: tuple[int, int] = (8, 256)  # fewest and most cells of a histogram
     bins: tuple[int, int] = (4, 20)

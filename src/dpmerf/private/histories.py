@@ -135,11 +135,15 @@ class Histories:
             return
         for table, rows in self._tables.items():
             names, schema = self.names_of(table), self.persons.schema_of(table)
-            parted = self._stack.enter_context(Parted(len(names)))
+            parted = self.part_of(table)
             with bars.task(f"reading {table}"):
                 for batch in rows.batches([*names, self.persons.key]):
                     _add(parted, batch, schema, names, self.persons.key, self._key)
-            self._parted[table] = parted
+
+    def part_of(self, table: str) -> Parted:
+        """An empty place for the rows of one table."""
+        self._parted[table] = self._stack.enter_context(Parted(len(self.names_of(table))))
+        return self._parted[table]
 
     def batches(self, part: str) -> Iterator[tuple[Batch, np.ndarray]]:
         """Extended rows of whole persons, and how many rows each person has among them."""
@@ -209,12 +213,17 @@ class Histories:
         return numbers[np.maximum(at, 0)], known
 
 
+def names_and_digests(column: pa.Array, secret: bytes) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The persons of rows, 64 and 64 bits, and which rows have one at all."""
+    high, low = digests(column, secret)
+    nobody_high, nobody_low = digests(pa.array([None], pa.string()), secret)
+    return high, low, (high != nobody_high) | (low != nobody_low)
+
+
 def _add(
     parted: Parted, batch: pa.RecordBatch, schema: Schema, names: tuple[str, ...], key: str, secret: bytes
 ) -> None:
-    high, low = digests(batch.column(key), secret)
-    nobody_high, nobody_low = digests(pa.array([None], pa.string()), secret)
-    mine = (high != nobody_high) | (low != nobody_low)
+    high, low, mine = names_and_digests(batch.column(key), secret)
     parted.add(high[mine], low[mine], declared(batch, schema, names)[mine])
 
 

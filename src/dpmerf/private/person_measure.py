@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from torch import Tensor
@@ -15,14 +17,17 @@ from dpmerf.private.histories import Histories, PersonSums
 from dpmerf.private.ledger import Ledger
 from dpmerf.private.measure import noised
 from dpmerf.private.noise import NoiseSource, OpenDPGaussian, check_sampler
+from dpmerf.private.persons import KEY_BYTES
+from dpmerf.private.spark_histories import totals_on_spark
 from dpmerf.progress import SILENT, Bars
 from dpmerf.release import Charge, Release
 from dpmerf.release.person_release import PersonRelease
 from dpmerf.schema.person_schema import Persons
 from dpmerf.sources.rows import Rows, open_rows
+from dpmerf.sources.spark_table import SparkTable
 from dpmerf.sources.stored import check_types
 
-Total = Callable[[FeatureMap, View, str], Tensor]  # exact sums of a map over all persons
+Total = Callable[[FeatureMap, View], Tensor]  # exact sums of a map over all persons
 
 
 def open_tables(data: Any, persons: Persons) -> dict[str, Rows]:
@@ -40,6 +45,8 @@ def open_tables(data: Any, persons: Persons) -> dict[str, Rows]:
             rows.require([*names.names_of(name), persons.key])
             check_types(rows, schema)
             opened[name] = rows
+    if len({isinstance(rows, SparkTable) for rows in opened.values()}) > 1:
+        raise DataError("some tables are on Spark and some are not: pass all of them in one way")
     return opened
 
 
@@ -61,9 +68,17 @@ def measure_persons(
         check_sampler()
         noise = OpenDPGaussian()
     charge = _charge(ledger, plan)
+    spark = {name: rows for name, rows in tables.items() if isinstance(rows, SparkTable)}
+    if spark:
+        add_up = totals_on_spark(spark, plan.persons, os.urandom(KEY_BYTES))
+        parts = {name: _answered(part, partial(add_up, name), noise, bars) for name, part in plan.parts.items()}
+        return PersonRelease(plan, parts, charge)
     with Histories(tables, plan.persons) as histories:
         histories.read(bars)
-        parts = {name: _answered(part, _total(histories, name, bars), noise, bars) for name, part in plan.parts.items()}
+        parts = {
+            name: _answered(part, partial(_total, histories, bars, name), noise, bars)
+            for name, part in plan.parts.items()
+        }
     return PersonRelease(plan, parts, charge)
 
 
@@ -82,17 +97,14 @@ def _answered(plan: Plan, total: Total, noise: NoiseSource, bars: Bars) -> Relea
         known = known.prepared(stage)
         embedding = known.embedding(stage)
         price.check(embedding.phi)  # σ, and the sampler's part of δ, hold for maps up to the priced one
-        exact = total(embedding.phi, embedding.view, stage.name)
+        exact = total(embedding.phi, embedding.view)
         known = known.answered(stage, noised(exact, embedding.phi, stage, price, known, noise, bars), None)
     return Release(plan, known.sums, known.rows, noise.name, known.derived, None)
 
 
-def _total(histories: Histories, part: str, bars: Bars) -> Total:
-    def total(phi: FeatureMap, view: View, what: str) -> Tensor:
-        sums = PersonSums(phi)
-        with bars.task(f"summing {part} ({what})"):
-            for batch, sizes in histories.batches(part):
-                sums.add(view(batch), sizes)
-        return sums.total()
-
-    return total
+def _total(histories: Histories, bars: Bars, part: str, phi: FeatureMap, view: View) -> Tensor:
+    sums = PersonSums(phi)
+    with bars.task(f"summing {part}"):
+        for batch, sizes in histories.batches(part):
+            sums.add(view(batch), sizes)
+    return sums.total()

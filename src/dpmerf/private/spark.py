@@ -29,7 +29,7 @@ from dpmerf.sources.spark_table import SparkTable, quiet
 
 ADDERS = 4  # tasks that add partial sums up
 SLICE = 8 * 1024  # bytes of a partial sum that travel together
-_PARTIAL = "slice int, rows bigint, sums binary"
+PARTIAL = "slice int, rows bigint, sums binary"
 _TAGGED = "person binary, ranked binary, encoded binary"
 Batches = Iterator[pa.RecordBatch]
 
@@ -39,20 +39,20 @@ def sum_on_spark(rows: Rows, plan: Plan, phi: FeatureMap, view: View, bars: Bars
     assert isinstance(rows, SparkTable)
     names, codec = columns_of(plan), codec_of(plan, phi)
     # mapInArrow cannot take every name (a dot in it, for one): columns travel under numbers
-    frame = rows.frame.select(*(_quoted(name) for name in names)).toDF(*(f"c{i}" for i in range(len(names))))
+    frame = rows.frame.select(*(quoted(name) for name in names)).toDF(*(f"c{i}" for i in range(len(names))))
     with bars.task(f"{what} on Spark"), quiet():
         if plan.unit.person is None:
-            partial = frame.mapInArrow(_Sum(names, codec, phi, view), _PARTIAL)
+            partial = frame.mapInArrow(_Sum(names, codec, phi, view), PARTIAL)
         else:
             tagged = frame.mapInArrow(_Tag(names, codec, plan.unit.person, os.urandom(KEY_BYTES)), _TAGGED)
             ordered = tagged.repartition("person").sortWithinPartitions("person", "ranked")
-            partial = ordered.mapInArrow(_CapAndSum(codec, plan.unit.max_rows, phi, view), _PARTIAL)
-        return _reduced(partial, phi)
+            partial = ordered.mapInArrow(_CapAndSum(codec, plan.unit.max_rows, phi, view), PARTIAL)
+        return reduced(partial, phi)
 
 
-def _reduced(partial: Any, phi: FeatureMap) -> tuple[Tensor, int]:
+def reduced(partial: Any, phi: FeatureMap) -> tuple[Tensor, int]:
     """Add partial sums slice by slice, each slice in one task: the driver receives the vector once, not once a task."""
-    found = partial.repartition(ADDERS, "slice").mapInArrow(_add, _PARTIAL).collect()
+    found = partial.repartition(ADDERS, "slice").mapInArrow(_add, PARTIAL).collect()
     sums = Sums(phi)
     if found:
         by_slice = {row["slice"]: bytes(row["sums"]) for row in found}
@@ -73,7 +73,7 @@ class _Sum:
         sums = Sums(self._phi)
         for batch in batches:
             sums.add(self._view(self._codec.encode(batch.rename_columns(self._names))))
-        yield from _packed(sums)
+        yield from packed(sums.total(), sums.rows)
 
 
 @final
@@ -90,9 +90,9 @@ class _Tag:
             found = tags(named.column(self._person), encoded, self._key)
             yield pa.RecordBatch.from_arrays(
                 [
-                    _binary(np.stack([found.high, found.low], axis=1).astype(">u8")),
-                    _binary(found.rank[:, None].astype(">u8")),
-                    _binary(_to_words(encoded)),
+                    binary(np.stack([found.high, found.low], axis=1).astype(">u8")),
+                    binary(found.rank[:, None].astype(">u8")),
+                    binary(_to_words(encoded)),
                 ],
                 names=["person", "ranked", "encoded"],
             )
@@ -112,7 +112,7 @@ class _CapAndSum:
         for batch in batches:
             if batch.num_rows == 0:
                 continue
-            high, low = _words(batch.column("person"), 2, ">u8").astype(np.uint64).T
+            high, low = words_of(batch.column("person"), 2, ">u8").astype(np.uint64).T
             place = Tags(high, low, high).place()
             first = place == np.arange(len(place))  # of the same person as the first row
             if batch.column("person")[0].as_py() == last:
@@ -120,16 +120,15 @@ class _CapAndSum:
             last, had = batch.column("person")[-1].as_py(), int(place[-1]) + 1
             kept = torch.from_numpy(np.flatnonzero(place < self._most))
             sums.add(self._view(_from_words(batch.column("encoded"), self._codec).rows(kept)))
-        yield from _packed(sums)
+        yield from packed(sums.total(), sums.rows)
 
 
-def _packed(sums: Sums) -> Batches:
+def packed(total: Tensor, rows: int) -> Batches:
     """Partial sums as slices of a few kilobytes, so that no batch of them is large."""
-    if sums.rows:
-        raw = sums.total().numpy().astype("<i8").tobytes()
+    if rows:
+        raw = total.numpy().astype("<i8").tobytes()
         slices = [raw[i : i + SLICE] for i in range(0, len(raw), SLICE)]
-        rows = [sums.rows] + [0] * (len(slices) - 1)
-        yield _slices(list(range(len(slices))), rows, slices)
+        yield _slices(list(range(len(slices))), [rows] + [0] * (len(slices) - 1), slices)
 
 
 def _add(batches: Batches) -> Batches:
@@ -166,24 +165,24 @@ def _to_words(batch: Batch) -> np.ndarray:
 
 def _from_words(column: pa.Array, codec: Codec) -> Batch:
     names, width = sorted(_names(codec)), codec.width
-    words = _words(column, width + len(names), "=i8")
+    words = words_of(column, width + len(names), "=i8")
     numbers = np.ascontiguousarray(words[:, :width]).view(np.float64)
     codes = {name: torch.from_numpy(np.ascontiguousarray(words[:, width + i])) for i, name in enumerate(names)}
     return Batch(torch.from_numpy(numbers), codes)
 
 
-def _binary(words: np.ndarray) -> pa.Array:
+def binary(words: np.ndarray) -> pa.Array:
     """(n, k) eight-byte words -> n cells of 8k bytes."""
     n, k = words.shape
     offsets = pa.py_buffer(np.arange(0, 8 * k * (n + 1), 8 * k, dtype=np.int32)[: n + 1].tobytes())
     return pa.Array.from_buffers(pa.binary(), n, [None, offsets, pa.py_buffer(np.ascontiguousarray(words).tobytes())])
 
 
-def _words(column: pa.Array, k: int, kind: str) -> np.ndarray:
-    """The inverse of `_binary`."""
+def words_of(column: pa.Array, k: int, kind: str) -> np.ndarray:
+    """The inverse of `binary`."""
     raw = b"".join(column.to_pylist())
     return np.frombuffer(raw, kind).reshape(-1, k)
 
 
-def _quoted(name: str) -> str:
+def quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
