@@ -185,4 +185,5 @@ def words_of(column: pa.Array, k: int, kind: str) -> np.ndarray:
 
 
 def quoted(name: str) -> str:
+    """A column's name as Spark reads it, whatever it holds."""
     return "`" + name.replace("`", "``") + "`"
