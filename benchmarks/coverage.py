@@ -163,8 +163,8 @@ def _percent(share: float | None) -> str:
 
 EXPERIMENT = Experiment(
     "coverage",
-    "Coverage of 95 % intervals: direct answers, about the table and about the population",
-    "about 10 CPU minutes a run of ten releases of each kind; --quick 3 minutes",
+    "Coverage of 95 % intervals: direct answers, about the table and about the population; regressions by copies",
+    "about 5 CPU minutes a run of ten releases of each kind and four with copies; --quick 3 minutes",
     run,
     page,
     runs=20,
