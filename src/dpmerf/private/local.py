@@ -21,6 +21,7 @@ from dpmerf.errors import DataError
 from dpmerf.features.algebra import FeatureMap
 from dpmerf.plan import Plan, View
 from dpmerf.private.contribute import Sums
+from dpmerf.private.cores import usable_cores
 from dpmerf.private.persons import Chosen, PersonCap, tags
 from dpmerf.progress import Advance, Bars
 from dpmerf.sources.rows import Rows
@@ -31,8 +32,8 @@ T = TypeVar("T")
 
 
 def sum_locally(rows: Rows, plan: Plan, phi: FeatureMap, view: View, bars: Bars, what: str) -> tuple[Tensor, int]:
-    """Σφ over all rows, and their number. As many workers as PyTorch has threads (OMP_NUM_THREADS says how many)."""
-    workers = max(1, min(torch.get_num_threads(), MOST_BYTES // (8 * phi.dim)))
+    """Σφ over all rows, and their number. As many workers as there are cores to use (see `usable_cores`)."""
+    workers = max(1, min(usable_cores(), MOST_BYTES // (8 * phi.dim)))
     codec = codec_of(plan, phi)
     chosen = _choose(rows, plan, codec, bars, what, workers) if plan.unit.person is not None else None
     read: list[int] = []  # rows of each batch
