@@ -26,6 +26,7 @@ from torch import Tensor, nn
 from benchmarks import speed_data
 from benchmarks.registry import Experiment, Run
 from benchmarks.speed_page import page
+from benchmarks.speed_tables import COLUMNS, REAL, tables_model
 from dpmerf.features.circle_means import mean_cos_sin
 from dpmerf.methods.presets import make_plan
 from dpmerf.plan import Plan
@@ -72,6 +73,8 @@ def run(this: Run) -> None:
     for preset in ("default", "paper"):
         for rows in (1_000_000 // scale, 10_000_000 // scale):
             cells[f"sampling/{preset}/{rows}"] = partial(in_child, "sample_many", preset, rows)
+    for what in (*REAL, *map(str, COLUMNS[:1] if this.quick else COLUMNS)):
+        cells[f"tables/{what}"] = partial(in_child, tables_model.__name__, what, this.quick)
     cells["wide"] = lambda: in_child("wide", 8_000 // scale)
     cells["spark"] = lambda: in_child("spark_against_local", 200_000 // scale)
     for key, make in cells.items():

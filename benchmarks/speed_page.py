@@ -11,7 +11,15 @@ GROWS = ("rows", "columns", "D", "classes")
 
 
 def page(store: Store) -> str:
-    parts = [_release(store), _steps(store), _memory(store), _wide(store), _spark(store), _growth(store)]
+    parts = [
+        _release(store),
+        _steps(store),
+        _tables(store),
+        _memory(store),
+        _wide(store),
+        _spark(store),
+        _growth(store),
+    ]
     return "\n\n".join(part for part in parts if part)
 
 
@@ -49,6 +57,17 @@ def _steps(store: Store) -> str:
         rows.append([f"{batch} × {columns}, D {dim}, {classes} classes", *times])
     header = ["batch", "limit, ms", "ours, ms", "n×D×C form, ms", "ours ÷ limit", "n×D×C ÷ ours"]
     return "Training: loss and gradient of the embedding, CPU time.\n\n" + table(header, rows) if rows else ""
+
+
+def _tables(store: Store) -> str:
+    rows = []
+    for cell in sorted(_cells(store, "tables").values(), key=lambda c: (c["what"].isdecimal(), c["cells"])):
+        name = f"{cell['what']} simulated columns" if cell["what"].isdecimal() else cell["what"]
+        ended = f"{cell['steps']} steps: {cell['stopped']}"
+        drawn = f"{cell['rows_per_cpu_second']:,.0f}"
+        rows.append([name, str(cell["columns"]), f"{cell['cells']:,}", f"{cell['training']:.1f}", ended, drawn])
+    header = ["table", "columns", "coordinates", "training, CPU s", "ended", "rows drawn a CPU second"]
+    return "The tables model, one thread.\n\n" + table(header, rows) if rows else ""
 
 
 def _memory(store: Store) -> str:

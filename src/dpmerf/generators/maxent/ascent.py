@@ -132,7 +132,7 @@ def climb(ascent: Ascent, settings: Settings, steps: int, rng: torch.Generator, 
         done += few
         loss = ascent.loss(seen)
         history.note(done, loss)
-        rate = rate / 2 if loss > settings.progress * least else rate
+        rate = rate / 2 if loss > settings.worse * least else rate
         least = min(least, loss)
         small = ascent.gradient(seen, few * ascent.chains.count / 2) < settings.tolerance
         converged = small and few == settings.check_every

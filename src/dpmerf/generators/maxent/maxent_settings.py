@@ -15,13 +15,13 @@ class Settings:
     steps: int = 160  # at most
     chains: int = 8_192  # of all classes together; more where classes are many and tables small
     most_work: int = 300_000_000  # chains of a class × positions², for those additional ones
-    rate: float = 0.6  # of a step; halved where it leads no further, since columns that say the same overshoot
+    rate: float = 0.6  # of a step; halved where the loss grows, since columns that say the same overshoot
     slowing: float = 4.0  # by which the rate falls while parameters are averaged
     averaged: int = 40  # last steps, whose parameters are averaged
     kept_every: int = 5  # of these steps: the chains are kept, to start drawing from
     check_every: int = 10  # steps between looks at convergence
     tolerance: float = 0.03  # mean squared gradient of the penalised likelihood, in noise variances: converged below
-    progress: float = 0.97  # times the least loss so far: above it the rate is halved
+    worse: float = 1.1  # times the least loss so far: above it the rate is halved
     few_bins: int = 7  # up to which the ridge is full, and less of it with more: interactions have heavy tails
 
     # cells that the release shows to be empty

@@ -1,0 +1,52 @@
+"""The tables model: CPU seconds of training and rows drawn a CPU second, on real tables and as columns grow."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import torch
+
+from benchmarks import speed_data
+from benchmarks.data import SETS
+from benchmarks.protocols import split
+
+REAL = ("adult", "census")
+COLUMNS = (25, 50, 100, 200)
+ROWS = 50_000
+
+
+def tables_model(what: str, quick: bool) -> dict[str, Any]:
+    """One thread: train once, draw as many rows as there were (at most 100,000). The noise is that of the tests."""
+    from dpmerf.methods.presets import make_plan
+    from dpmerf.private.measure import measure
+    from dpmerf.train import train
+    from fixed_noise import SeededNoise  # type: ignore[import-not-found]  # of the tests: no privacy
+
+    torch.set_num_threads(1)
+    if what in REAL:
+        rows = split(SETS[what], "honest", 1, None, quick)
+        schema, table = rows.schema, rows.train
+    else:
+        columns, count = int(what), 3_000 if quick else ROWS
+        schema, table = speed_data.schema(columns, 2), speed_data.table(count, 0, columns, 2)
+    release = measure(table, make_plan(schema, 1.0, 1e-5, rows=table.num_rows), noise=SeededNoise())
+    start = time.process_time()
+    model = train(release, seed=0)
+    training = time.process_time() - start
+    drawn = min(table.num_rows, 100_000)
+    model.sample(1_000)
+    start = time.process_time()
+    model.sample(drawn)
+    drawing = time.process_time() - start
+    cells = int(release.plan.coordinates)
+    history = model.history
+    return {
+        "what": what,
+        "columns": len(schema.columns),
+        "cells": cells,
+        "training": training,
+        "steps": history.steps[-1],
+        "stopped": history.stopped,
+        "rows_per_cpu_second": drawn / drawing,
+    }
