@@ -19,8 +19,6 @@ from benchmarks.pages import table
 from benchmarks.protocols import split
 from benchmarks.registry import Experiment, Run
 from benchmarks.store import Store
-from benchmarks.suite_scores import novelty
-from dpmerf.evaluate.views import Rows
 from dpmerf.generators.maxent import consistent, inside, maxent, ridges
 from dpmerf.generators.maxent.maxent_settings import Settings
 from dpmerf.methods.settings import MethodSettings, Shares
@@ -90,9 +88,7 @@ def cell(this: Run, name: str, repeat: int) -> dict[str, Any]:
         made = dpmerf_preset("default", variant.settings, variant.training)(
             Task(rows.train, rows.schema, EPSILON, DELTA, repeat, this.quick)
         )
-    new_pairs = novelty(Rows.read(made, rows.schema), Rows.read(rows.train, rows.schema), repeat)
-    scores = {"utility": scoring.utility(made, rows, repeat, quick=True), "novelty": round(new_pairs, 5)}
-    return scores | scoring.distances(made, rows)
+    return {"utility": scoring.utility(made, rows, repeat, quick=True), **scoring.distances(made, rows)}
 
 
 @contextmanager
@@ -113,10 +109,8 @@ def page(store: Store) -> str:
         runs = found[name]
         roc = [np.mean([r["utility"]["mean"][m] for r in runs]) for m in ("roc_auc", "roc_auc_hard")]
         distances = [np.mean([r[f"tv{k}"] for r in runs]) for k in (1, 2, 3)]
-        new_pairs = [r["novelty"] for r in runs if "novelty" in r]
-        shown = f"{np.mean(new_pairs):.4f}" if new_pairs else "–"
-        rows.append([name, *(f"{v:.4f}" for v in [*roc, *distances]), shown, str(len(runs))])
-    header = ["variant", "ROC, three models", "ROC hard", "TV 1-way", "2-way", "3-way", "new pairs", "runs"]
+        rows.append([name, *(f"{v:.4f}" for v in [*roc, *distances]), str(len(runs))])
+    header = ["variant", "ROC, three models", "ROC hard", "TV 1-way", "2-way", "3-way", "runs"]
     return table(header, rows) if rows else ""
 
 
