@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, final
 
 import pyarrow as pa
@@ -47,6 +47,7 @@ class Leak:
 
     sums: list[torch.Tensor]
     maps: list[FeatureMap]
+    of_stage: dict[str, torch.Tensor] = field(default_factory=dict)
     rows: int = 0
     table: pa.Table | None = None
 
@@ -59,6 +60,7 @@ def leaking(patch: pytest.MonkeyPatch) -> Leak:
         sums, n = real(rows, *others)
         leak.sums.append(sums.clone())
         leak.maps.append(others[1])
+        leak.of_stage[str(others[4]).removeprefix("reading (").removesuffix(")")] = sums.clone()
         leak.rows = n
         leak.table = pa.Table.from_batches(list(rows.batches(measure.columns_of(others[0]))))
         return sums, n

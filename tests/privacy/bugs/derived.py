@@ -21,7 +21,7 @@ def bins_from_exact_tables(patch: pytest.MonkeyPatch) -> None:
     """Bins (of tables) or scores (of wide tables) follow from histograms without noise."""
     leak = leaking(patch)
     for query in (Tables, Directions):
-        _plant(patch, query, lambda known: replace(known, sums={**known.sums, "discover": leak.sums[-1]}))
+        _plant(patch, query, lambda known: replace(known, sums={**known.sums, "discover": leak.of_stage["discover"]}))
 
 
 def rows_exact_for_bins(patch: pytest.MonkeyPatch) -> None:
@@ -33,7 +33,7 @@ def rows_exact_for_bins(patch: pytest.MonkeyPatch) -> None:
 def pairs_from_exact_tables(patch: pytest.MonkeyPatch) -> None:
     """Pairs are picked from tables without noise."""
     leak = leaking(patch)
-    _plant(patch, PairsAgain, lambda known: replace(known, sums={**known.sums, "tables": leak.sums[-1]}))
+    _plant(patch, PairsAgain, lambda known: replace(known, sums={**known.sums, "tables": leak.of_stage["tables"]}))
 
 
 def _plant(patch: pytest.MonkeyPatch, query: type[Query], knowing: Callable[[Known], Known]) -> None:
