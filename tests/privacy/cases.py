@@ -91,7 +91,7 @@ def cliff(plan: Plan, look: Callable[[Release], Any], seed: int = 0) -> tuple[pa
     """
     rng = np.random.default_rng(seed)
     start, end = made_up(plan, ROWS, seed), made_up(plan, ROWS, seed + 1)
-    end = end.take(rng.integers(0, ROWS // 10, ROWS))  # a few rows, often
+    end = end.take(rng.integers(0, ROWS // 60, ROWS))  # very few rows, often
 
     def at(step: int) -> pa.Table:
         kept = [end.slice(0, step)] if plan.unit.rows_public else []
