@@ -25,7 +25,7 @@ Kind = tuple[str, str]
 @final
 @dataclass(frozen=True)
 class Settings:
-    """Tuned by no table: round numbers."""
+    """Round numbers. `first` and `other` were raised after looking at coverage on adult (ADR 17)."""
 
     rounds: int = 12  # of expectation and maximisation
     pooled: float = 2.0  # tables' worth of scores that the pool counts beside a table's own
