@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import final
+from typing import TYPE_CHECKING, final
 
 import numpy as np
 
-from dpmerf.generators.base import History
 from dpmerf.plan import Measurement
 from dpmerf.plan.queries import Histograms
 from dpmerf.release import Release
+
+if TYPE_CHECKING:
+    from dpmerf.generators.base import History
 
 
 @final
