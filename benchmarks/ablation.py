@@ -19,7 +19,7 @@ from benchmarks.pages import table
 from benchmarks.protocols import split
 from benchmarks.registry import Experiment, Run
 from benchmarks.store import Store
-from dpmerf.generators.maxent import consistent, inside, maxent, ridges
+from dpmerf.generators.maxent import consistent, inside, maxent
 from dpmerf.generators.maxent.maxent_settings import Settings
 from dpmerf.methods.settings import MethodSettings, Shares
 
@@ -60,10 +60,10 @@ VARIANTS: dict[str, Variant] = {
     "no parts inside bins": _tables(parts=1),
     "coarse bins (at most 5)": _tables(bins=(4, 5)),
     "numbers independent inside bins": Variant(patches=((maxent.MaxEnt, "_places", _anywhere),)),
-    "no ridge": Variant(patches=((ridges, "PRIORS", (1e6,)),)),
+    "no ridge": Variant(training=Settings(priors=(1e6,))),
     "rows not evened out": Variant(training=Settings(gain=0.0)),
     "no shrinkage of classes": Variant(
-        patches=((consistent, "kept_share", lambda apart, v, layout: torch.ones(len(apart), len(layout.sizes))),)
+        patches=((consistent, "kept_share", lambda apart, v, layout, *_: torch.ones(len(apart), len(layout.sizes))),)
     ),
     "counts cut off at zero": Variant(patches=((consistent, "positive", lambda mean, _: mean.clamp_min(1e-3)),)),
     "flat inside bins": Variant(patches=((inside, "_shrink", lambda noisy, widths, *_: widths / widths.sum()),)),

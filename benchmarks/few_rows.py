@@ -10,14 +10,14 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks import scoring
-from benchmarks.ablation import DEFAULT, DELTA, EPSILON, Variant, patched
+from benchmarks.ablation import DEFAULT, DELTA, EPSILON, Variant
 from benchmarks.data import SETS
 from benchmarks.methods import Task, dpmerf_preset
 from benchmarks.pages import table
 from benchmarks.protocols import Split, split
 from benchmarks.registry import Experiment, Run
 from benchmarks.store import Store
-from dpmerf.generators.maxent import consistent
+from dpmerf.generators.maxent.maxent_settings import Settings
 from dpmerf.methods import presets
 
 ON = {
@@ -33,7 +33,7 @@ ALWAYS = Variant(replace(DEFAULT, auto=replace(DEFAULT.auto, few_rows=1e9, too_f
 VARIANTS: dict[str, Variant] = {
     "no choice": Variant(replace(DEFAULT, auto=replace(DEFAULT.auto, few_rows=0.0))),
     "a choice": ALWAYS,
-    "a choice, and the other columns as ever": replace(ALWAYS, patches=((consistent, "STANDS_OUT", 2.0),)),
+    "a choice, and the other columns as ever": replace(ALWAYS, training=Settings(stands_out=2.0)),
 }
 
 
@@ -49,10 +49,9 @@ def run(this: Run) -> None:
 
 def cell(this: Run, name: str, count: int, variant: str, repeat: int) -> dict[str, Any]:
     rows = _few(split(SETS[name], "honest", repeat, this.data_dir), count, repeat)
-    with patched(VARIANTS[variant].patches):
-        made = dpmerf_preset("default", VARIANTS[variant].settings)(
-            Task(rows.train, rows.schema, EPSILON, DELTA, repeat, this.quick)
-        )
+    asked = VARIANTS[variant]
+    method = dpmerf_preset("default", asked.settings, asked.training)
+    made = method(Task(rows.train, rows.schema, EPSILON, DELTA, repeat, this.quick))
     return {"utility": scoring.utility(made, rows, repeat, this.quick), **scoring.distances(made, rows)}
 
 

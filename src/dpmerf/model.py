@@ -114,7 +114,8 @@ class Model(Shown):
         if not isinstance(self.generator, MaxEnt):
             raise TrainError("copies need a model of tables (the default preset): this one has another generator")
         rows, first = n if n is not None else round(self.release.rows_estimate), self.seed if seed is None else seed
-        for i, drawn in enumerate(draws(self.release, self.generator.fitted, m, torch.Generator().manual_seed(first))):
+        fitted, settings, rng = self.generator.fitted, self.generator.settings, torch.Generator().manual_seed(first)
+        for i, drawn in enumerate(draws(self.release, fitted, settings, m, rng)):
             yield Model(self.release, drawn, self.history, first).sample(rows, seed=(first + i + 1) % 2**63)
 
     @in_few_threads

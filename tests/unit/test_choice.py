@@ -16,6 +16,7 @@ from dpmerf.accounting.gaussian import delta_of
 from dpmerf.accounting.unit import Unit
 from dpmerf.errors import ArtefactError, BudgetError, LedgerError, PlanError
 from dpmerf.generators.maxent.consistent import _beside, kept_share
+from dpmerf.generators.maxent.maxent_settings import Settings
 from dpmerf.methods.presets import make_plan
 from dpmerf.plan import Plan
 from dpmerf.plan.noisy_tables import Layout, noisy_tables
@@ -160,8 +161,8 @@ def test_beside_a_column_that_stands_out_impossible_differences_are_dropped() ->
         apart = draw.clone()
         apart[:2] = torch.tensor([signal, -signal])
         apart = torch.stack([apart, -apart])
-        usual = kept_share(apart, variance, layout)
-        found = _beside(usual, apart, variance, totals, classes, layout, closer=0)
+        usual = kept_share(apart, variance, layout, Settings())
+        found = _beside(usual, apart, variance, totals, classes, layout, 0, Settings())
         if drowned:  # nothing stands out: the others are left as they were
             assert torch.equal(found[:, 1:], usual[:, 1:])
         else:

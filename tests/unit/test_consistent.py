@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpmerf.generators.maxent.consistent import consistent, kept_share, positive, positive_parts
+from dpmerf.generators.maxent.maxent_settings import Settings
 from dpmerf.plan.noisy_tables import Layout, Noisy
 
 SIGMA = 30.0
@@ -29,7 +30,7 @@ def test_the_mean_of_a_positive_normal_against_draws() -> None:
 
 
 def test_parts_add_up_to_their_total_and_none_is_zero() -> None:
-    found = positive_parts(torch.tensor([900.0, 40.0, -80.0, 100.0]), torch.full((4,), SIGMA**2), 1_000.0)
+    found = positive_parts(torch.tensor([900.0, 40.0, -80.0, 100.0]), torch.full((4,), SIGMA**2), 1_000.0, 10)
     assert float(found.sum()) == pytest.approx(1_000, rel=1e-5)
     assert bool((found > 0).all())
     assert found.argsort().tolist() == [2, 1, 3, 0]
@@ -43,7 +44,7 @@ def test_a_column_that_differs_is_told_from_many_that_show_only_noise() -> None:
     apart[0, layout.span(7)] += torch.tensor([8.0, -4.0, -4.0]) * SIGMA
     S, free = layout.members, torch.tensor(sizes) - 1
     apart -= (apart @ S / torch.tensor(sizes))[:, layout.column_of]  # a class has as many rows in every column
-    found = kept_share(apart, torch.full((layout.positions,), SIGMA**2), layout)[0]
+    found = kept_share(apart, torch.full((layout.positions,), SIGMA**2), layout, Settings())[0]
     alone = (1 - free * SIGMA**2 / (apart.square() @ S)[0]).clamp_min(0)  # James and Stein, each column by itself
     others = torch.arange(36) != 7
     assert found[7] > 0.9
@@ -55,7 +56,7 @@ def test_columns_that_all_differ_are_kept_as_far_as_noise_allows() -> None:
     layout = Layout(tuple(f"c{j}" for j in range(200)), (5,) * 200)
     true = 2 * SIGMA * torch.randn(1, 1_000, generator=rng)
     apart = true + SIGMA * torch.randn(1, 1_000, generator=rng)
-    found = kept_share(apart, torch.full((1_000,), SIGMA**2), layout)[0]
+    found = kept_share(apart, torch.full((1_000,), SIGMA**2), layout, Settings())[0]
     assert float(found.mean()) == pytest.approx(4 / 5, abs=0.03)  # signal to signal and noise
     error = lambda share: float((share.repeat_interleave(5) * apart[0] - true[0]).square().mean())  # noqa: E731
     assert error(found) < 0.85 * error(torch.ones(200))
@@ -96,7 +97,7 @@ def _noisy(seed: int) -> tuple[Noisy, torch.Tensor]:
 
 def test_targets_are_positive_and_add_up() -> None:
     noisy, _ = _noisy(1)
-    found = consistent(noisy)
+    found = consistent(noisy, Settings())
     assert bool((found.singles > 0).all())
     sums = found.singles @ noisy.layout.members  # (3, 2): every column holds every class
     assert torch.allclose(sums, found.classes[:, None].expand(3, 2), rtol=0.02)
@@ -107,7 +108,7 @@ def test_targets_are_nearer_to_the_truth_than_what_was_measured() -> None:
     before = after = divergence = clipped = 0.0
     for seed in range(20):
         noisy, true = _noisy(seed)
-        found = consistent(noisy).singles
+        found = consistent(noisy, Settings()).singles
         before += float((noisy.singles - true).square().sum())
         after += float((found - true).square().sum())
         divergence += float((true * (true.log() - found.log())).sum())

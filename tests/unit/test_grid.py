@@ -16,6 +16,7 @@ from dpmerf.encoding.codec import Codec
 from dpmerf.encoding.cuts import support
 from dpmerf.generators.maxent.consistent import consistent
 from dpmerf.generators.maxent.inside import _split, fine_shares
+from dpmerf.generators.maxent.maxent_settings import Settings
 from dpmerf.methods.presets import make_plan
 from dpmerf.plan.noisy_tables import noisy_tables
 from dpmerf.plan.queries import Histograms
@@ -64,7 +65,7 @@ def test_columns_without_a_histogram_keep_every_cell() -> None:
     release = measure(rows, plan, noise=FixedNoise())
     assert release.binning is not None and release.binning.variables["c"].size == 3
     noisy = noisy_tables(release)
-    shares = fine_shares(release, release.binning, noisy, consistent(noisy))
+    shares = fine_shares(release, release.binning, noisy, consistent(noisy, Settings()), Settings())
     for name, share in shares.items():
         bin_of = release.binning.bin_of[name]
         sums = torch.zeros(2, int(bin_of.max()) + 1, dtype=torch.float64).index_add(1, bin_of, share)
@@ -74,9 +75,9 @@ def test_columns_without_a_histogram_keep_every_cell() -> None:
 def test_parts_of_a_bin_are_split_by_class_only_as_far_as_noise_allows() -> None:
     share, classes = torch.tensor([0.5, 0.5]).double(), torch.tensor([1000.0, 1000.0]).double()
     apart = torch.tensor([[900.0, 100.0], [100.0, 900.0]]).double()
-    clear = _split(apart, classes, share, sigma=10.0)
+    clear = _split(apart, classes, share, sigma=10.0, rounds=5)
     assert torch.allclose(clear, torch.tensor([[0.9, 0.1], [0.1, 0.9]]).double(), atol=0.01)
-    drowned = _split(apart, classes, share, sigma=2000.0)
+    drowned = _split(apart, classes, share, sigma=2000.0, rounds=5)
     assert torch.allclose(drowned, torch.full((2, 2), 0.5).double(), atol=1e-3)
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import asdict
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -12,6 +15,7 @@ from dpmerf.encoding.binning import Binning
 from dpmerf.encoding.codec import Codec
 from dpmerf.generators.maxent.consistent import Targets
 from dpmerf.generators.maxent.maxent import MaxEnt
+from dpmerf.generators.maxent.maxent_settings import Settings
 from dpmerf.generators.maxent.ridges import prior_variance
 from dpmerf.methods.presets import make_plan
 from dpmerf.plan.noisy_tables import Layout
@@ -41,7 +45,7 @@ def _found(size: int, variance_of: Tensor, noise: float) -> Tensor:
     variance = torch.full((P, P), sigma**2)
     none = torch.zeros(1)
     targets = Targets(layout, none, none, none, None, variance, None, measured)
-    found = prior_variance(targets, departure, expected, variance)
+    found = prior_variance(targets, departure, expected, variance, Settings())
     return found[::size, ::size]
 
 
@@ -111,3 +115,9 @@ def test_columns_that_say_the_same_do_not_overshoot_together(alike: bool, epsilo
     history = train(release, seed=0).history
     assert history.loss[-1] < (8 if alike else 1.2)
     assert max(history.loss) < 2 * history.loss[0]
+
+
+def test_settings_come_back_from_a_file_as_they_were() -> None:
+    asked = Settings(priors=(1.0, 0.5), clear=4.0)
+    assert Settings.read(json.loads(json.dumps(asdict(asked)))) == asked
+    assert Settings.read({"chains": 99}) == Settings(chains=99)  # a model from before the others were named

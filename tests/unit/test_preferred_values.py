@@ -10,6 +10,7 @@ from benchmarks.suite_simulated import clocks, round_numbers, spikes
 
 from dpmerf.encoding.codec import Codec
 from dpmerf.encoding.grain import PRIMES, Grain
+from dpmerf.generators.maxent.maxent_settings import Settings
 from dpmerf.generators.maxent.preferred import Preference
 from dpmerf.methods.presets import make_plan
 from dpmerf.plan.queries import Histograms, PreferredValues
@@ -55,7 +56,7 @@ def test_a_column_without_favourites_gets_none() -> None:
     counts = {what: np.bincount(g, minlength=grain.sizes[what]) for what, g in grain.groups(level).items()}
     noisy = {what: c + np.random.default_rng(1).normal(0, 60, len(c)) for what, c in counts.items()}
     cells = np.bincount(np.searchsorted(grain.fine.edges, level, side="right") - 1, minlength=grain.fine.size)
-    found = Preference.of(grain, noisy, 60.0, cells.astype(float), 40.0, 20_000.0)
+    found = Preference.of(grain, noisy, 60.0, cells.astype(float), 40.0, 20_000.0, Settings())
     assert not found.share.any()
     drawn = found(np.repeat(np.arange(grain.fine.size), 20), torch.Generator().manual_seed(0))
     assert (np.rint(drawn * 100) % 100 == 0).mean() < 0.05

@@ -8,6 +8,7 @@ import torch
 from benchmarks.suite_simulated import heavy_tails
 
 from dpmerf.generators.maxent.copula import Copula
+from dpmerf.generators.maxent.maxent_settings import Settings
 from dpmerf.generators.maxent.tails import TailSettings, tail_weights, toward_tail
 from dpmerf.methods.presets import make_plan
 from dpmerf.private.measure import measure
@@ -57,7 +58,7 @@ def test_numbers_that_are_heavy_together_stay_together() -> None:
     cuts = torch.special.ndtri(torch.linspace(0, 1, 6).double()[1:-1])
     bins = torch.searchsorted(cuts, z)  # five bins of a fifth each
     onehot = torch.cat([torch.nn.functional.one_hot(bins[:, j], 5) for j in range(2)], dim=1).double()
-    copula = Copula.of(onehot.mean(0), onehot.T @ onehot / len(bins), [slice(0, 5), slice(5, 10)])
+    copula = Copula.of(onehot.mean(0), onehot.T @ onehot / len(bins), [slice(0, 5), slice(5, 10)], Settings())
     last = (bins == 4).all(dim=1)
     place = copula.places(bins, rng)
     inside = ((torch.special.ndtr(z) - 0.8) / 0.2)[last]

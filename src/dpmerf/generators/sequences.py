@@ -34,16 +34,14 @@ class Drawn:
         return Drawn(self.person[rows], {name: column[rows] for name, column in self.values.items()})
 
 
-def draw_rows(
-    model: MaxEnt, of: ExtendedRows, persons: Values, counts: np.ndarray, rng: torch.Generator, rounds: int = 6
-) -> Drawn:
+def draw_rows(model: MaxEnt, of: ExtendedRows, persons: Values, counts: np.ndarray, rng: torch.Generator) -> Drawn:
     """So many rows of each person, given the person's measured columns (persons,).
 
-    Histories that end too late are drawn anew, in so many rounds; those of the last round are squeezed to fit.
+    Histories that end too late are drawn anew, in `late_rounds`; those of the last round are squeezed to fit.
     """
     if of.history.facts.order is None:
         return _draw_set(model, of, persons, counts, rng)
-    done: list[Drawn] = []
+    rounds, done = model.settings.late_rounds, list[Drawn]()
     left = np.flatnonzero(counts > 0)
     for turn in range(rounds):
         if not len(left):

@@ -34,6 +34,7 @@ from dpmerf.progress import SILENT, Bars
 from dpmerf.release import Release
 
 TENSORS = ("shares", "means", "factors", "own", "lengths", "quantiles")
+KEPT = ("longest", "moved", "count_rounds")  # settings that drawing asks for
 
 
 @final
@@ -48,7 +49,7 @@ class Elliptic(Generator):
         self._release, self._fitted, self._settings = release, fitted, settings
         self._query = query_of(release)
         scores = scores_of(release)
-        self._scores = scores.moved(mean_scores(release, settings.longest)) if settings.moved else scores
+        self._scores = scores.moved(mean_scores(release, settings)) if settings.moved else scores
         self._moments = self._query.moments(release.codec)
 
     @property
@@ -106,7 +107,7 @@ class Elliptic(Generator):
 
     def state(self) -> State:
         return State(
-            {"longest": self._settings.longest, "moved": self._settings.moved},
+            {name: getattr(self._settings, name) for name in KEPT},
             {name: getattr(self._fitted, name).contiguous() for name in TENSORS},
         )
 
@@ -123,7 +124,7 @@ class Elliptic(Generator):
         }
         if any(t[name].shape != shape for name, shape in shapes.items()) or classes_of(release) != C:
             raise ArtefactError("the model's weights do not fit its release: it is damaged")
-        settings = EllipticSettings(**{name: state.settings[name] for name in ("longest", "moved") if state.settings})
+        settings = EllipticSettings(**{name: state.settings[name] for name in KEPT if name in state.settings})
         return cls(release, Fitted(**{name: t[name] for name in TENSORS}), settings)
 
     @classmethod

@@ -18,6 +18,7 @@ class EllipticSettings:
     lag_noise: float = 2.0  # standard deviations of noise at which the mean of a diagonal counts as nothing
     directions: int = 2_048  # drawn to find the covariance behind that of directions,
     rounds: int = 20  # in so many steps
+    count_rounds: int = 10  # that make noisy counts positive and fit them to their total
     along_axes: bool = True  # class means are shrunk axis by axis of the covariance; else alike in all directions
     ratios: tuple[float, float, int] = (-5.0, 0.5, 45)  # log10, first and last, and how many: of a mean's variance
     sure: float = 2.0  # standard deviations by which a norm must exceed another to be believed

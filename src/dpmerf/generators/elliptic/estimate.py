@@ -66,7 +66,7 @@ def estimate(release: Release, s: EllipticSettings) -> tuple[Fitted, float]:
     known = _measured(release)
     C, q, K = classes_of(release), moments.columns, moments.groups
     lengths_noise = torch.full((len(LENGTHS) + 1,), known.length_noise**2, dtype=torch.float64)
-    sizes = _class_sizes(release, known)
+    sizes = _class_sizes(release, known, s.count_rounds)
     rows, part = float(sizes.sum()), sizes / sizes.sum()
     sums = known.sums * math.sqrt(q)  # of vectors of length √q: scores have variance 1
     overall = sums.sum(0) / rows
@@ -109,7 +109,7 @@ def estimate(release: Release, s: EllipticSettings) -> tuple[Fitted, float]:
         taken = (factor.square().sum(1) / moments.sizes).repeat_interleave(moments.sizes)
         factors.append(factor)
         own.append((beside - taken).clamp_min(s.least_own).sqrt())
-        bins.append(positive_parts(known.lengths[c], lengths_noise, float(sizes[c])))
+        bins.append(positive_parts(known.lengths[c], lengths_noise, float(sizes[c]), s.count_rounds))
     fitted = Fitted(
         shares=sizes / sizes.sum(),
         means=(middle + means).float(),
@@ -127,14 +127,15 @@ def _overall(known: Measured, rows: float) -> Tensor:
     return toward_zero(known.sums.sum(0) * math.sqrt(q) / rows, q, known.sum_noise * math.sqrt(C * q) / rows)
 
 
-def mean_scores(release: Release, longest: float) -> Tensor:
+def mean_scores(release: Release, s: EllipticSettings) -> Tensor:
     """(q,) the same of rows as long as they are."""
     known, rows = _measured(release), release.rows_estimate
     counts = known.lengths.sum(0)
     noise = torch.full_like(counts, len(known.lengths) * known.length_noise**2)
-    ends = norm_ends(longest)
+    ends = norm_ends(s.longest)
     middles = (ends[1:] + ends[:-1]).double() / 2
-    return _overall(known, rows) * float((positive_parts(counts, noise, rows) * middles).sum() / rows)
+    norms = positive_parts(counts, noise, rows, s.count_rounds)
+    return _overall(known, rows) * float((norms * middles).sum() / rows)
 
 
 def _mean(
@@ -169,7 +170,7 @@ def _own_level(moments: Moments, inside: Tensor, variance: float, least: float) 
     return max(least, (variance - float(inside.diagonal().sum())) / free) if free else least
 
 
-def _class_sizes(release: Release, known: Measured) -> Tensor:
+def _class_sizes(release: Release, known: Measured, rounds: int) -> Tensor:
     """(C,) rows of each class: by the table of lengths and, where there is one, by that of the classes."""
     rows, C = release.rows_estimate, len(known.lengths)
     if C == 1 or release.plan.balanced:
@@ -178,7 +179,7 @@ def _class_sizes(release: Release, known: Measured) -> Tensor:
     weighted = known.lengths.sum(1) * precision
     for m in known.counts:
         weighted, precision = weighted + m.values.flatten() / m.sigma**2, precision + 1 / m.sigma**2
-    return positive_parts(weighted / precision, torch.full((C,), 1 / precision, dtype=torch.float64), rows)
+    return positive_parts(weighted / precision, torch.full((C,), 1 / precision, dtype=torch.float64), rows, rounds)
 
 
 def query_of(release: Release) -> Directions:

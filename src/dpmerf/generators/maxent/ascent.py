@@ -23,8 +23,6 @@ from dpmerf.generators.maxent.tree import Start
 from dpmerf.generators.maxent.zeros import Zeros
 from dpmerf.progress import Advance
 
-LEAST_COUNT = 20.0  # by which a step of a single bin divides
-
 
 @final
 @dataclass(frozen=True)
@@ -49,10 +47,12 @@ class Ascent:
         ridge: Ridges,
         begin: Start,
         blocks: tuple[Block, ...],
+        settings: Settings,
         own: Tensor | None = None,
     ) -> None:
         """From where `begin` stands; `own` (C, P, P) is what a class's interactions have beyond the shared ones."""
         self._t, self._zeros, self._ridge, self._blocks = t, zeros, ridge, blocks
+        self._settings = settings
         self.chains: Chains = begin.chains
         self.h, self.shared = begin.h, begin.shared
         C, P = t.singles.shape
@@ -77,7 +77,8 @@ class Ascent:
         self.seen = seen = self.chains.counts() * (t.classes[:, None, None] / self.chains.count)
         singles, pairs = seen.diagonal(dim1=1, dim2=2), seen.sum(0)
         lack = t.singles - singles  # (C, P)
-        self.h = self.h + rate * lack / (torch.maximum(t.singles.clamp_min(LEAST_COUNT), singles) * self._alike)
+        curvature = torch.maximum(t.singles.clamp_min(self._settings.least_count), singles)
+        self.h = self.h + rate * lack / (curvature * self._alike)
         gap = (
             t.pairs - pairs - _from_margins(lack.sum(0), t.singles.sum(0), t.classes.sum()) - ridge.shared * self.shared
         )
@@ -95,7 +96,7 @@ class Ascent:
 
     def raked(self, rng: torch.Generator) -> Tensor:
         """(C, N, q) the chains, drawn anew so that their columns are as frequent as they should be."""
-        return self.chains.raked(self._t.singles / self._t.classes[:, None], rng).bins
+        return self.chains.raked(self._t.singles / self._t.classes[:, None], self._settings, rng).bins
 
     def loss(self, seen: Tensor) -> float:
         """Mean squared distance of counts (C, P, P) from the tables, in noise variances."""

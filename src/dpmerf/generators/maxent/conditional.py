@@ -15,7 +15,6 @@ from dpmerf.generators.base import Given, overwrite
 from dpmerf.generators.maxent.maxent import MaxEnt
 from dpmerf.plan.queries import Tables
 
-SWEEPS = 30
 AT_ONCE = 16_384  # rows that are moved at a time
 
 
@@ -59,7 +58,7 @@ def _settled(model: MaxEnt, c: int, held: dict[int, Tensor], n: int, rng: torch.
     base = h[inside, None] + J[inside][:, outside] @ onehot[outside]  # (free positions, n)
     between, moving = J[inside][:, inside], onehot[inside]
     starts = torch.tensor([0, *(len(s) for s in spans)]).cumsum(0).tolist()
-    for _ in range(SWEEPS):
+    for _ in range(model.settings.burn_each):
         for k in torch.randperm(len(free), generator=rng).tolist():
             own = slice(starts[k], starts[k + 1])
             ladder = torch.addmm(base[own], between[own], moving)

@@ -13,13 +13,9 @@ from typing import final
 import torch
 from torch import Tensor
 
+from dpmerf.generators.maxent.maxent_settings import Settings
 from dpmerf.generators.shrinkage import mixed
 from dpmerf.plan.noisy_tables import Layout, Noisy, class_counts
-
-ROUNDS = 10  # that fit counts to the sums they must have
-STANDS_OUT = 0.75  # of the closer look: more than noise
-PARTS_OF_MOST = 9  # halvings of the largest variance of a class's differences
-NULL_COLUMNS = 10.0  # that do not differ, assumed beside the real ones: as in the paper of the method
 
 
 @final
@@ -84,7 +80,7 @@ class Error:
     sampled: Tensor  # (C, P, P) counts beyond those expected of as many rows
 
 
-def consistent(t: Noisy, error: Error | None = None) -> Targets:
+def consistent(t: Noisy, s: Settings, error: Error | None = None) -> Targets:
     """Precision-weighted one-way counts, then pair tables with those margins.
 
     With an error, a draw of what the counts may be: it is added to every table before these are weighed, and kept in a
@@ -106,9 +102,9 @@ def consistent(t: Noisy, error: Error | None = None) -> Targets:
         w = Weighed(w.by_class, w.precision, w.totals + wrong.totals + singles.sum(0), w.total_precision)
     spans = [layout.span(j) for j in range(len(layout.sizes))]
     spread = 1 / w.total_precision
-    totals = torch.cat([positive_parts(w.totals[s], spread[s], t.rows) for s in spans])
+    totals = torch.cat([positive_parts(w.totals[at], spread[at], t.rows, s.sum_rounds) for at in spans])
     by_class = (
-        _divided(w.by_class, 1 / w.precision, totals, classes, layout, t.selected, own) if C > 1 else totals[None]
+        _divided(w.by_class, 1 / w.precision, totals, classes, layout, t.selected, own, s) if C > 1 else totals[None]
     )
 
     cells = t.measured[layout.column_of][:, layout.column_of]
@@ -136,43 +132,50 @@ def _divided(
     layout: Layout,
     closer: int | None,
     error: Tensor | None,
+    s: Settings,
 ) -> Tensor:
     """(C, P) each bin's total divided among the classes.
 
     Counts are positive, add up to the totals, and to the classes in every column.
     """
     S, seg, C = layout.members, layout.column_of, len(classes)
-    prior, apart, kept = shrunk(by_class, variance, totals, classes, layout, closer)
+    prior, apart, kept = shrunk(by_class, variance, totals, classes, layout, closer, s)
     variance, kept = variance * (1 - 1 / C), kept[:, seg]
     counts, variance = prior + kept * apart, kept * variance
     if error is not None:
         counts = counts + kept.sqrt() * (error - error.mean(0))
     of_column, of_bin = variance / (variance @ S)[:, seg], variance / variance.sum(0)
-    for _ in range(ROUNDS):
+    for _ in range(s.sum_rounds):
         counts = counts + (totals - positive(counts, variance).sum(0)) * of_bin
         counts = counts + (classes[:, None] - positive(counts, variance) @ S)[:, seg] * of_column
     counts = positive(counts, variance)
-    for _ in range(ROUNDS):
+    for _ in range(s.sum_rounds):
         counts = counts * (classes[:, None] / (counts @ S))[:, seg]
         counts = counts * (totals / counts.sum(0))
     return counts
 
 
 def shrunk(
-    by_class: Tensor, variance: Tensor, totals: Tensor, classes: Tensor, layout: Layout, closer: int | None
+    by_class: Tensor,
+    variance: Tensor,
+    totals: Tensor,
+    classes: Tensor,
+    layout: Layout,
+    closer: int | None,
+    s: Settings,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Counts if classes did not differ (C, P), by how much they seem to, and how much of that is kept (C, q)."""
     C = len(classes)
     prior = totals * (classes / classes.sum())[:, None]
     apart = by_class + (totals - by_class.sum(0)) / C - prior
     variance = variance * (1 - 1 / C)
-    kept = kept_share(apart, variance, layout)
+    kept = kept_share(apart, variance, layout, s)
     if closer is not None:
-        kept = _beside(kept, apart, variance, totals, classes, layout, closer)
+        kept = _beside(kept, apart, variance, totals, classes, layout, closer, s)
     return prior, apart, kept
 
 
-def kept_share(apart: Tensor, variance: Tensor, layout: Layout, most: Tensor | None = None) -> Tensor:
+def kept_share(apart: Tensor, variance: Tensor, layout: Layout, s: Settings, most: Tensor | None = None) -> Tensor:
     """(C, q) how much of a class's difference from the whole is kept in a column: adaptive shrinkage (Stephens 2017).
 
     In some columns a class does not differ, in others by a normal of one of several variances. All columns together say
@@ -181,12 +184,12 @@ def kept_share(apart: Tensor, variance: Tensor, layout: Layout, most: Tensor | N
     that do not differ are assumed as there are.
     """
     length, free, noise = _lengths(apart, variance, layout)
-    nulls = NULL_COLUMNS
+    nulls = s.null_columns
     if most is None:
         largest = math.ceil(math.log2(float((length / free).max().clamp(1, 2**60))))
         ratios = 2.0 ** torch.arange(-1, largest + 1).double()  # variance to that of the noise
     else:
-        ratios = (most / (free * noise))[..., None] * 2.0 ** -torch.arange(PARTS_OF_MOST)  # (C, q, k)
+        ratios = (most / (free * noise))[..., None] * 2.0 ** -torch.arange(s.class_variances)  # (C, q, k)
         nulls = float(len(free))
     ratios = torch.cat([torch.zeros_like(ratios[..., :1]), ratios], dim=-1)
     k = ratios.shape[-1]
@@ -203,7 +206,14 @@ def _lengths(apart: Tensor, variance: Tensor, layout: Layout) -> tuple[Tensor, T
 
 
 def _beside(
-    kept: Tensor, apart: Tensor, variance: Tensor, totals: Tensor, classes: Tensor, layout: Layout, closer: int
+    kept: Tensor,
+    apart: Tensor,
+    variance: Tensor,
+    totals: Tensor,
+    classes: Tensor,
+    layout: Layout,
+    closer: int,
+    s: Settings,
 ) -> Tensor:
     """`kept` (C, q), where one column was chosen because it tells the classes and then looked at more closely.
 
@@ -213,11 +223,11 @@ def _beside(
     """
     length, free, _ = _lengths(apart, variance, layout)
     own = (1 - free[closer] / length[:, closer]).clamp_min(0).to(kept.dtype)  # (C,)
-    if float(own.max()) >= STANDS_OUT:
+    if float(own.max()) >= s.stands_out:
         rows = classes.sum()
         spread = 1 - (totals / rows).square() @ layout.members  # (q,) of a column's values
         most = (classes * (1 - classes / rows)).square()[:, None] * spread.clamp_min(1e-3)
-        kept = kept_share(apart, variance, layout, most.double())
+        kept = kept_share(apart, variance, layout, s, most.double())
     kept = kept.clone()
     kept[:, closer] = torch.maximum(kept[:, closer], own)
     return kept
@@ -235,10 +245,10 @@ def positive(mean: Tensor, variance: Tensor) -> Tensor:
     return (deviation * (z + (density - torch.special.log_ndtr(z)).exp())).to(mean.dtype)
 
 
-def positive_parts(v: Tensor, variance: Tensor, total: float) -> Tensor:
+def positive_parts(v: Tensor, variance: Tensor, total: float, rounds: int) -> Tensor:
     """(k,) noisy counts -> positive ones that add up to the total; what is amiss goes where the noise is."""
     weight = variance / variance.sum()
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         v = v + (total - positive(v, variance).sum()) * weight
     v = positive(v, variance)
     return v * (total / v.sum())
@@ -268,12 +278,12 @@ def onto_margins(tables: Tensor, margins: Tensor, layout: Layout) -> Tensor:
     return tables + (columns / sizes[:, None])[..., seg, :]
 
 
-def onto_allowed(tables: Tensor, margins: Tensor, allowed: Tensor, layout: Layout) -> Tensor:
+def onto_allowed(tables: Tensor, margins: Tensor, allowed: Tensor, layout: Layout, rounds: int) -> Tensor:
     """The same where some cells are known to be empty: constants for the allowed cells alone, as near as they can."""
     seg, S = layout.column_of, layout.members
     of_row = (allowed @ S).clamp_min(1)  # (P, q)
     tables = tables * allowed
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         rows = (margins[..., :, None] - tables @ S) / of_row
         tables = tables + rows[..., seg] * allowed
         columns = (margins[..., None, :] - S.T @ tables) / of_row.T

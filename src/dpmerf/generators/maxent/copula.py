@@ -16,10 +16,8 @@ from typing import final
 import torch
 from torch import Tensor
 
-SWEEPS = 5  # Gibbs sweeps of a row's numbers given its bins
-MOST = 0.99  # a correlation
-LEAST_TOGETHER = 0.1  # correlation given the rest, below which numbers of a bin are drawn on their own
-LEAST = 0.01  # eigenvalue of a correlation matrix
+from dpmerf.generators.maxent.maxent_settings import Settings
+
 EDGE = 1e-9  # of a share: normal scores end there
 
 
@@ -30,9 +28,10 @@ class Copula:
 
     ends: tuple[Tensor, ...]  # per column (bins + 1,) shares
     precision: Tensor  # (m, m)
+    settings: Settings
 
     @staticmethod
-    def of(singles: Tensor, pairs: Tensor, spans: Sequence[slice]) -> Copula:
+    def of(singles: Tensor, pairs: Tensor, spans: Sequence[slice], s: Settings) -> Copula:
         """(P,) and (P, P) frequencies of one class, and where each column's bins of numbers, without null, stand."""
         ends, scores = [], []
         for span in spans:
@@ -46,18 +45,19 @@ class Copula:
         matrix = torch.eye(m, dtype=torch.float64)
         for i in range(m):
             for j in range(i):
-                matrix[i, j] = matrix[j, i] = _correlation(pairs[spans[i], spans[j]].double(), scores[i], scores[j])
+                alike = _correlation(pairs[spans[i], spans[j]].double(), scores[i], scores[j], s.most_correlation)
+                matrix[i, j] = matrix[j, i] = alike
         values, vectors = torch.linalg.eigh(matrix)
-        near = (vectors * values.clamp_min(LEAST)) @ vectors.T
+        near = (vectors * values.clamp_min(s.least_eigenvalue)) @ vectors.T
         size = near.diagonal().sqrt()
-        return Copula(tuple(ends), torch.linalg.inv(near / size / size[:, None]))
+        return Copula(tuple(ends), torch.linalg.inv(near / size / size[:, None]), s)
 
     @cached_property
     def _together(self) -> list[int]:
         """Columns that go together with another at all, given the rest."""
         size = self.precision.diagonal().sqrt()
         given_rest = (self.precision / size / size[:, None]).fill_diagonal_(0.0).abs()
-        return torch.nonzero(given_rest.amax(1) >= LEAST_TOGETHER).flatten().tolist()
+        return torch.nonzero(given_rest.amax(1) >= self.settings.least_together).flatten().tolist()
 
     def places(self, bins: Tensor, rng: torch.Generator) -> Tensor:
         """(n, m) bins -> (n, m) how far into its bin a number lies, from 0 to 1; a bin past the last is null."""
@@ -72,7 +72,7 @@ class Copula:
             return place
         a, b = _normal(low), _normal(high)
         z = _normal(low + place * (high - low))
-        for _ in range(SWEEPS):
+        for _ in range(self.settings.inside_sweeps):
             for i in self._together:
                 own = self.precision[i, i]
                 mean = z[:, i] - (z @ self.precision[i]) / own
@@ -87,7 +87,7 @@ def _normal(share: Tensor) -> Tensor:
     return torch.special.ndtri(share.clamp(EDGE, 1 - EDGE))
 
 
-def _correlation(table: Tensor, a: Tensor, b: Tensor) -> float:
+def _correlation(table: Tensor, a: Tensor, b: Tensor, most: float) -> float:
     """Of the mean scores of two columns' bins, by their joint frequencies."""
     total = float(table.sum())
     if total <= 0:
@@ -96,4 +96,4 @@ def _correlation(table: Tensor, a: Tensor, b: Tensor) -> float:
     p, q = table.sum(1), table.sum(0)
     a, b = a - p @ a, b - q @ b
     size = float((p @ a.square()) * (q @ b.square()))
-    return max(-MOST, min(MOST, float(a @ table @ b) / math.sqrt(size))) if size > 1e-12 else 0.0
+    return max(-most, min(most, float(a @ table @ b) / math.sqrt(size))) if size > 1e-12 else 0.0

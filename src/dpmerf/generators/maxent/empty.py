@@ -14,30 +14,24 @@ import torch
 from torch import Tensor
 
 from dpmerf.generators.maxent.consistent import Targets, onto_allowed
+from dpmerf.generators.maxent.maxent_settings import Settings
 from dpmerf.generators.maxent.ridges import prior_variance
 
-SHARES = (1e-4, 0.01, 0.03, 0.06, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.95, 0.98)  # of a table's cells
-LEAST_SPREAD = 0.5  # of the log of a cell's count beside that of independent columns
-REACH, POINTS = 4.0, 33  # standard deviations, and points, over which it is integrated
-SURELY_FULL = 4.0  # standard deviations of noise
-ROUNDS = 50  # that find how common each share is
-FITTED = 5  # rounds that fit what is left to its margins
 
+def empty_cells(t: Targets, barred: Tensor | None, s: Settings) -> Tensor:
+    """(P, P) bool: cells that are empty with a probability above `s.empty`; `barred` are known to be and tell nothing.
 
-def empty_cells(t: Targets, barred: Tensor | None, least: float, full_tables: float) -> Tensor:
-    """(P, P) bool: cells that are empty with a probability above `least`; `barred` are known to be and tell nothing.
-
-    As many tables without any empty cell are assumed beside the real ones. Every bin keeps a cell that it can be in.
+    `s.full_tables` without any empty cell are assumed beside the real ones. Every bin keeps a cell that it can be in.
     """
     open_cells = t.measured > 0 if barred is None else (t.measured > 0) & ~barred
     row, column = torch.nonzero(torch.triu(open_cells, 1), as_tuple=True)
     found = torch.zeros_like(open_cells)
     if len(row) == 0:
         return found
-    odds = _odds(t, row, column)
+    odds = _odds(t, row, column, s)
     q, seg = len(t.layout.sizes), t.layout.column_of
     table = seg[row] * q + seg[column]
-    shares = torch.tensor(SHARES, dtype=torch.float64)
+    shares = torch.tensor(s.empty_shares, dtype=torch.float64)
     evidence = torch.zeros(q * q, len(shares), dtype=torch.float64)
     for k, share in enumerate(shares):
         cell = torch.logaddexp(odds + share.log(), torch.log1p(-share).expand_as(odds))
@@ -45,45 +39,45 @@ def empty_cells(t: Targets, barred: Tensor | None, least: float, full_tables: fl
     real = torch.zeros(q * q, dtype=torch.bool)
     real[table] = True
     assumed = torch.full_like(shares, 1 / len(shares))
-    assumed[0] += full_tables
+    assumed[0] += s.full_tables
     common = assumed / assumed.sum()
-    for _ in range(ROUNDS):
+    for _ in range(s.empty_rounds):
         common = torch.softmax(evidence[real] + common.log(), dim=1).sum(0) + assumed
         common = common / common.sum()
     weight = torch.softmax(evidence + common.log(), dim=1)  # (q², shares)
     chance = torch.zeros_like(odds)
     for k, share in enumerate(shares):
         chance += weight[table, k] * torch.sigmoid(odds + share.log() - torch.log1p(-share))
-    found[row, column] = chance > least
-    return _possible(t, found | found.T, open_cells)
+    found[row, column] = chance > s.empty
+    return _possible(t, found | found.T, open_cells, s.left_rounds)
 
 
-def _odds(t: Targets, row: Tensor, column: Tensor) -> Tensor:
+def _odds(t: Targets, row: Tensor, column: Tensor, s: Settings) -> Tensor:
     """(cells,) log-likelihood of a noisy count if its cell is empty, less that if it is not."""
     sizes = torch.tensor(t.layout.sizes, dtype=torch.float64)[t.layout.column_of]
     expected = (t.singles.T @ (t.singles / t.classes[:, None])).clamp_min(1e-3)  # independent within a class
-    spread = prior_variance(t, t.pairs - expected, expected, t.pair_variance)[row, column].double().sqrt()
-    spread = spread.clamp_min(LEAST_SPREAD)
+    spread = prior_variance(t, t.pairs - expected, expected, t.pair_variance, s)[row, column].double().sqrt()
+    spread = spread.clamp_min(s.least_spread)
     count, mean = t.pairs[row, column].double(), expected[row, column].double()
     variance = t.pair_variance[row, column].double() * (1 - 1 / sizes[row]) * (1 - 1 / sizes[column])  # on its margins
     variance = variance.clamp_min(1e-9)
-    points = torch.linspace(-REACH, REACH, POINTS, dtype=torch.float64)
+    points = torch.linspace(-s.reach, s.reach, s.points, dtype=torch.float64)
     weights = torch.log_softmax(-points.square() / 2, dim=0)
     full = torch.full_like(count, -math.inf)
     for point, weight in zip(points, weights, strict=True):
         apart = count - mean * torch.exp(spread * point)
         full = torch.logaddexp(full, weight - apart.square() / (2 * variance))
     odds = (-count.square() / (2 * variance) - full).clamp(-60, 60)
-    return torch.where(count > SURELY_FULL * variance.sqrt(), -60.0, odds)
+    return torch.where(count > s.surely_full * variance.sqrt(), -60.0, odds)
 
 
-def _possible(t: Targets, empty: Tensor, open_cells: Tensor) -> Tensor:
+def _possible(t: Targets, empty: Tensor, open_cells: Tensor, rounds: int) -> Tensor:
     """The same cells, less one for every bin that would have none left: where rows are lacking on the other side."""
     layout, S, seg = t.layout, t.layout.members, t.layout.column_of
     allowed = (open_cells & ~empty).float()
     margins = t.singles.sum(0)
     table = t.pairs.clamp_min(1e-3) * allowed
-    for _ in range(FITTED):
+    for _ in range(rounds):
         table = table * (margins[:, None] / (table @ S).clamp_min(1e-9))[:, seg]
         table = table * (margins / (S.T @ table).clamp_min(1e-9))[seg]
     lacking = margins[:, None] - table @ S  # (P, q) of a bin, in its table with a column
@@ -97,10 +91,11 @@ def _possible(t: Targets, empty: Tensor, open_cells: Tensor) -> Tensor:
     return empty
 
 
-def without(t: Targets, empty: Tensor) -> Targets:
+def without(t: Targets, empty: Tensor, s: Settings) -> Targets:
     """Targets with nothing in the empty cells, and their tables moved onto their margins again."""
     allowed = (~empty).float() * t.measured
     label_pairs = t.label_pairs
     if label_pairs is not None:
-        label_pairs = onto_allowed(label_pairs, t.singles, allowed, t.layout)
-    return replace(t, pairs=onto_allowed(t.pairs, t.singles.sum(0), allowed, t.layout), label_pairs=label_pairs)
+        label_pairs = onto_allowed(label_pairs, t.singles, allowed, t.layout, s.sum_rounds)
+    pairs = onto_allowed(t.pairs, t.singles.sum(0), allowed, t.layout, s.sum_rounds)
+    return replace(t, pairs=pairs, label_pairs=label_pairs)

@@ -9,11 +9,11 @@ import torch
 from torch import Tensor
 
 from dpmerf.generators.maxent.blocks import Move
+from dpmerf.generators.maxent.maxent_settings import Settings
 from dpmerf.plan.noisy_tables import Layout
 
-RAKES, MOST_LACK = 2, 2.0  # rounds over the columns, and by how much each may change a chain's weight
 Bar = Callable[[int, Tensor, int, Tensor], None]
-BELOW_ONE = 1 - 2**-23
+BELOW_ONE = 1 - 2**-23  # float32
 
 
 @final
@@ -66,7 +66,7 @@ class Chains:
                     _pick(ladder, point, picked)
                     hot[block.rows] = block.states.T @ picked
 
-    def raked(self, singles: Tensor, rng: torch.Generator) -> Chains:
+    def raked(self, singles: Tensor, s: Settings, rng: torch.Generator) -> Chains:
         """As many chains drawn from these by weight, so that each column's frequencies come near to singles (C, P).
 
         Sweeps do the same for what they can change. Columns that hold each other still, as when one implies all
@@ -75,12 +75,12 @@ class Chains:
         bins = self.bins
         C, N, q = bins.shape
         weights = torch.full((C, N), 1 / N)
-        for _ in range(RAKES):
+        for _ in range(s.rakes):
             for j in torch.randperm(q, generator=rng).tolist():
                 span = self.layout.span(j)
                 have = torch.bmm(self.onehot[:, span], weights[:, :, None])[:, :, 0]
                 lack = (singles[:, span] * N + 1) / (have * N + 1)
-                weights = weights * lack.clamp(1 / MOST_LACK, MOST_LACK).gather(1, bins[:, :, j])
+                weights = weights * lack.clamp(1 / s.most_lack, s.most_lack).gather(1, bins[:, :, j])
                 weights = weights / weights.sum(dim=1, keepdim=True)
         points = (torch.arange(N) + torch.rand(C, 1, generator=rng)) / N
         picked = torch.searchsorted(weights.cumsum(dim=1), points).clamp_max(N - 1)

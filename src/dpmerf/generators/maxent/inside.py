@@ -8,16 +8,16 @@ from torch import Tensor
 
 from dpmerf.encoding.binning import Binning, to_simplex
 from dpmerf.generators.maxent.consistent import Targets
+from dpmerf.generators.maxent.maxent_settings import Settings
 from dpmerf.generators.maxent.tails import TailSettings, tail_weights, toward_tail
 from dpmerf.plan.noisy_tables import Noisy
 from dpmerf.plan.queries.histograms import noisy_histograms
 from dpmerf.release import Release
 
 TAILS = TailSettings()
-RAKED = 5  # rounds that fit classes and totals of a bin's parts to each other
 
 
-def fine_shares(release: Release, binning: Binning, noisy: Noisy, t: Targets) -> dict[str, Tensor]:
+def fine_shares(release: Release, binning: Binning, noisy: Noisy, t: Targets, s: Settings) -> dict[str, Tensor]:
     """Column -> (C, fine cells) shares that add up to 1 within each bin.
 
     Parts share the mass of their bin by what both histograms and label × column tables say of them, cells that of
@@ -26,11 +26,13 @@ def fine_shares(release: Release, binning: Binning, noisy: Noisy, t: Targets) ->
     histograms, sigma = noisy_histograms(release)
     found = {name: torch.ones(len(t.classes), len(cells)).double() for name, cells in binning.bin_of.items()}
     for name, histogram in histograms.items():
-        found[name] = _column(binning, noisy, t, name, histogram, sigma)
+        found[name] = _column(binning, noisy, t, name, histogram, sigma, s)
     return found
 
 
-def _column(binning: Binning, noisy: Noisy, t: Targets, name: str, histogram: Tensor, sigma: float) -> Tensor:
+def _column(
+    binning: Binning, noisy: Noisy, t: Targets, name: str, histogram: Tensor, sigma: float, s: Settings
+) -> Tensor:
     C, bin_of, part_of = len(t.classes), binning.bin_of[name], binning.part_of[name]
     counts = noisy.parts.get(name)  # (C, parts)
     by_class: Tensor | None = None
@@ -67,12 +69,12 @@ def _column(binning: Binning, noisy: Noisy, t: Targets, name: str, histogram: Te
             inside[own] = _shrink(histogram[cells[own]], widths[own], sigma, mass, sloped, tail)
         of_class = share.expand(C, -1)
         if here is not None and by_class is not None and C > 1 and len(share) > 1:
-            of_class = _split(here, by_class[:, b], share, noisy.part_sigma)
+            of_class = _split(here, by_class[:, b], share, noisy.part_sigma, s.part_rounds)
         found[:, cells] = of_class[:, parts] * inside
     return found
 
 
-def _split(counts: Tensor, classes: Tensor, share: Tensor, sigma: float) -> Tensor:
+def _split(counts: Tensor, classes: Tensor, share: Tensor, sigma: float, rounds: int) -> Tensor:
     """(C, k) shares of a bin's parts in each class: as far from the shares of all as the noise lets us see."""
     classes = classes.clamp_min(1e-3)
     prior = classes[:, None] * share
@@ -81,7 +83,7 @@ def _split(counts: Tensor, classes: Tensor, share: Tensor, sigma: float) -> Tens
     noise = (len(share) - 1) * sigma**2
     kept = (1 - noise / apart.square().sum(dim=1).clamp_min(1e-9)).clamp_min(0)
     found = to_simplex(prior + kept[:, None] * apart, classes) + 1e-6 * prior + 1e-12
-    for _ in range(RAKED):
+    for _ in range(rounds):
         found = found * (share * classes.sum() / found.sum(0).clamp_min(1e-12))
         found = found * (classes / found.sum(1).clamp_min(1e-12))[:, None]
     return found / found.sum(1, keepdim=True)

@@ -79,7 +79,7 @@ class MaxEnt(Generator):
         self._evened = evened  # rows drawn together have less sampling noise than independent ones
         self._layout = _layout(release)
         self._zeros = zeros_of(release, self._layout, len(fitted.shares)).also(fitted.empty)
-        self._settings = settings
+        self.settings = settings
 
     @property
     def conditions(self) -> frozenset[str]:
@@ -122,11 +122,11 @@ class MaxEnt(Generator):
 
     @cached_property
     def _blocks(self) -> tuple[Block, ...]:
-        return blocks_for(self._layout, self.fitted.common, self._zeros, self._settings)
+        return blocks_for(self._layout, self.fitted.common, self._zeros, self.settings)
 
     def _draw_class(self, c: int, n: int, fixed: dict[str, int], rng: torch.Generator) -> Tensor:
         """(n, q) bins of one class."""
-        f, layout, settings, bar = self.fitted, self._layout, self._settings, self._zeros.bars([c])
+        f, layout, settings, bar = self.fitted, self._layout, self.settings, self._zeros.bars([c])
         held = {layout.names.index(name): b for name, b in fixed.items() if name in layout.names}
         h, J = self._zeros.on(f.h[c : c + 1], f.J[c : c + 1], c)
         prepared = moves(holding(layout, self._blocks, held), h, J)[0]
@@ -150,7 +150,7 @@ class MaxEnt(Generator):
 
     def _lack(self, c: int, have: Tensor, rows: int) -> Tensor:
         """(P,) by how much to change h, so that the rows drawn next make up for what those so far have too few of."""
-        layout, s = self._layout, self._settings
+        layout, s = self._layout, self.settings
         wanted = self.fitted.singles[c].clamp_min(1e-7)
         done = have[layout.span(0)].sum()
         lack = (wanted * (done + rows) - have).clamp_min(0) + s.soft
@@ -172,12 +172,12 @@ class MaxEnt(Generator):
         if c not in self._copulas:
             first = self._layout.offsets
             spans = [slice(first[j], first[j] + k) for j, k in self._numbers]
-            self._copulas[c] = Copula.of(self.fitted.singles[c], self.fitted.moments[c], spans)
+            self._copulas[c] = Copula.of(self.fitted.singles[c], self.fitted.moments[c], spans, self.settings)
         return tilted(self._copulas[c].places(bins[:, numbers], rng), self._tilts(c, bins))
 
     @cached_property
     def _preferred(self) -> dict[str, ValueDraw]:
-        return preferred(self._release)
+        return preferred(self._release, self.settings)
 
     @cached_property
     def _copulas(self) -> dict[int, Copula]:
@@ -188,7 +188,7 @@ class MaxEnt(Generator):
 
         Bins see a density that jumps at their edges. What the others say of the bins on either side gives its slope.
         """
-        f, layout, chunk = self.fitted, self._layout, self._settings.drawn
+        f, layout, chunk = self.fitted, self._layout, self.settings.drawn
         asked = torch.cat([torch.arange(layout.offsets[j], layout.offsets[j] + k) for j, k in self._numbers])
         J = f.J[c, asked].index_fill(1, asked, 0.0)
         pull = torch.cat([J @ Chains(layout, rows[None]).onehot[0] for rows in bins.split(chunk)], dim=1)  # (asked, n)
@@ -207,7 +207,7 @@ class MaxEnt(Generator):
     def state(self) -> State:
         f = self.fitted
         tensors = {name: getattr(f, name) for name in PARAMETERS} | {"states": f.states}
-        settings = {"evened": self._evened, "settings": asdict(self._settings)}
+        settings = {"evened": self._evened, "settings": asdict(self.settings)}
         return State(settings, tensors | {f"fine.{name}": share for name, share in self._fine.items()})
 
     @classmethod
@@ -225,7 +225,7 @@ class MaxEnt(Generator):
         if any(share.shape != (C, len(binning_of(release).bin_of[name])) for name, share in fine.items()):
             raise ArtefactError("the model's shares do not fit its release: it is damaged")
         fitted = Fitted(states=states, **{name: t[name] for name in PARAMETERS})
-        return cls(release, fitted, fine, bool(state.settings["evened"]), Settings(**state.settings["settings"]))
+        return cls(release, fitted, fine, bool(state.settings["evened"]), Settings.read(state.settings["settings"]))
 
     @classmethod
     def fit(
@@ -234,16 +234,16 @@ class MaxEnt(Generator):
         """Persistent contrastive divergence on the consistent targets. Runs on the CPU."""
         rng = torch.Generator().manual_seed(seed)
         noisy = noisy_tables(release)
-        t = consistent(noisy)
+        t = consistent(noisy, settings)
         C = len(t.classes)
         zeros = zeros_of(release, t.layout, C)
         t = zeros.targets(t)
-        empty = empty_cells(t, zeros.barred, settings.empty, settings.full_tables)
+        empty = empty_cells(t, zeros.barred, settings)
         if bool(empty.any()):
-            t, zeros = without(t, empty), zeros.also(empty)
-        ridge = ridges(t, zeros, min(1.0, settings.few_bins / release.plan.query(Tables).bins))
-        begin = from_tree(t, zeros, ridge, _chains(C, t.layout.positions, settings), rng)
-        ascent = Ascent(t, zeros, ridge, begin, blocks_for(t.layout, begin.common, zeros, settings))
+            t, zeros = without(t, empty, settings), zeros.also(empty)
+        ridge = ridges(t, zeros, min(1.0, settings.few_bins / release.plan.query(Tables).bins), settings)
+        begin = from_tree(t, zeros, ridge, _chains(C, t.layout.positions, settings), settings, rng)
+        ascent = Ascent(t, zeros, ridge, begin, blocks_for(t.layout, begin.common, zeros, settings), settings)
         steps = settings.steps if bool(t.measured.any()) else 1
         with bars.task("training", total=steps, counted="steps") as advance:
             top = climb(ascent, settings, steps, rng, advance)
@@ -258,7 +258,7 @@ class MaxEnt(Generator):
             states=top.states.to(torch.uint8 if max(t.layout.sizes) <= 256 else torch.int16),
             shares=(t.classes / t.classes.sum()).double(),
         )
-        fine = fine_shares(release, binning_of(release), noisy, t)
+        fine = fine_shares(release, binning_of(release), noisy, t, settings)
         return MaxEnt(release, fitted, fine, settings=settings), top.history
 
 

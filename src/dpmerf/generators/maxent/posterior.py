@@ -24,7 +24,8 @@ from dpmerf.generators.maxent.departures import Departures, departures, independ
 from dpmerf.generators.maxent.empty import without
 from dpmerf.generators.maxent.gibbs import Chains
 from dpmerf.generators.maxent.inside import fine_shares
-from dpmerf.generators.maxent.maxent import DEFAULT, Fitted, MaxEnt, binning_of, blocks_for, zeros_of
+from dpmerf.generators.maxent.maxent import Fitted, MaxEnt, binning_of, blocks_for, zeros_of
+from dpmerf.generators.maxent.maxent_settings import Settings as FitSettings
 from dpmerf.generators.maxent.ridges import Ridges, ridges
 from dpmerf.generators.maxent.tree import Start
 from dpmerf.generators.maxent.zeros import Zeros
@@ -61,6 +62,7 @@ class _Posterior:
     beyond: Departures
     ridge: Ridges
     weight: float
+    fit: FitSettings  # those of the fitted model
     settings: Settings
 
     def refit(
@@ -68,7 +70,8 @@ class _Posterior:
     ) -> tuple[Tensor, Tensor, Tensor]:
         """h, J that meet the targets, and their counts, averaged over the last steps. The chains follow."""
         s, shared, own = self.settings, *start
-        climb = Ascent(t, self.zeros, self.ridge, Start(h, shared, walkers, self.fitted.common), self.blocks, own)
+        begin = Start(h, shared, walkers, self.fitted.common)
+        climb = Ascent(t, self.zeros, self.ridge, begin, self.blocks, self.fit, own)
         found = []
         for step in range(1, steps + 1):
             climb.step(s.rate * s.slowing ** (-step / steps), rng)
@@ -81,7 +84,7 @@ class _Posterior:
         """Pairs, too, are drawn; those of the classes add up to them."""
         base = self.targets
         pairs = independent(t) + self.beyond.draw(rng) + sampled.sum(0) - _of_margins(base, sampled)
-        found = without(replace(t, pairs=pairs * base.measured), self.fitted.empty)
+        found = without(replace(t, pairs=pairs * base.measured), self.fitted.empty, self.fit)
         return replace(found, label_pairs=self._classes(found, rng))
 
     def _classes(self, t: Targets, rng: torch.Generator) -> Tensor | None:
@@ -95,29 +98,35 @@ class _Posterior:
 
 
 def draws(
-    release: Release, fitted: Fitted, count: int, rng: torch.Generator, settings: Settings | None = None
+    release: Release,
+    fitted: Fitted,
+    fit: FitSettings,
+    count: int,
+    rng: torch.Generator,
+    settings: Settings | None = None,
 ) -> Iterator[MaxEnt]:
-    """Models drawn given the release."""
+    """Models drawn given the release, of which one was fitted with these settings."""
     s = settings or Settings()
     noisy, C = noisy_tables(release), len(fitted.shares)
     zeros = zeros_of(release, noisy.layout, C).also(fitted.empty)
-    t = without(zeros.targets(consistent(noisy)), fitted.empty)
-    weight = min(1.0, DEFAULT.few_bins / release.plan.query(Tables).bins)
-    beyond, ridge = departures(t, _numbers(release, t.layout)), ridges(t, zeros, weight)
+    t = without(zeros.targets(consistent(noisy, fit)), fitted.empty, fit)
+    weight = min(1.0, fit.few_bins / release.plan.query(Tables).bins)
+    beyond, ridge = departures(t, _numbers(release, t.layout)), ridges(t, zeros, weight, fit)
     ridge = replace(ridge, shared=(beyond.variance() / (s.widest * ridge.scale)).clamp_min(1e-3))
-    blocks = blocks_for(noisy.layout, fitted.common, zeros, DEFAULT)
-    post = _Posterior(release, fitted, t, zeros, blocks, beyond, ridge, weight, s)
+    blocks = blocks_for(noisy.layout, fitted.common, zeros, fit)
+    post = _Posterior(release, fitted, t, zeros, blocks, beyond, ridge, weight, fit, s)
     few = torch.randperm(fitted.states.shape[1], generator=rng)[: max(s.chains // C, 256)]
-    many = torch.randperm(fitted.states.shape[1], generator=rng)[: max(DEFAULT.chains // C, 256)]
+    many = torch.randperm(fitted.states.shape[1], generator=rng)[: max(fit.chains // C, 256)]
     every, walkers = (Chains(noisy.layout, fitted.states[:, rows].long()) for rows in (many, few))
-    centre = without(replace(t, pairs=(independent(t) + beyond.mean()) * t.measured), fitted.empty)
+    centre = without(replace(t, pairs=(independent(t) + beyond.mean()) * t.measured), fitted.empty, fit)
     h, J = fitted.h, fitted.J
     if bool(t.measured.any()):
         h, J, _ = post.refit(centre, h, _split(J, ridge), walkers, s.first_steps, rng)
     for _ in range(count):
         noise = noise_alone(release, rng)
         sampled = sampling_error(every, t.classes, rng)
-        drawn = post.drawn(sampled, zeros.targets(consistent(noisy, Error(noisy_tables(noise), sampled))), rng)
+        wrong = Error(noisy_tables(noise), sampled)
+        drawn = post.drawn(sampled, zeros.targets(consistent(noisy, fit, wrong)), rng)
         yield _model(post, drawn, centre, h, J, Chains(noisy.layout, walkers.bins), noise, rng)
 
 
@@ -145,7 +154,8 @@ def _model(
     shares = (t.classes / t.classes.sum()).double()
     found = replace(post.fitted, h=h, J=J, moments=moments, singles=singles, states=walkers.bins, shares=shares)
     perturbed = replace(release, sums=_added(release, noise))
-    return MaxEnt(release, found, fine_shares(perturbed, binning_of(release), noisy_tables(perturbed), t), evened=False)
+    fine = fine_shares(perturbed, binning_of(release), noisy_tables(perturbed), t, post.fit)
+    return MaxEnt(release, found, fine, evened=False, settings=post.fit)
 
 
 def noise_alone(release: Release, rng: torch.Generator) -> Release:

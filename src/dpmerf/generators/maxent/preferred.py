@@ -16,18 +16,13 @@ import torch
 
 from dpmerf.encoding.fine_cells import ValueDraw
 from dpmerf.encoding.grain import PRIMES, SLOTS, Grain
+from dpmerf.generators.maxent.maxent_settings import Settings
 from dpmerf.plan.queries.histograms import Histograms, noisy_histograms
 from dpmerf.plan.queries.preferred_values import PreferredValues, preferred_counts
 from dpmerf.release import Release
 
-CLEAR = 5.0  # standard deviations of noise above what is expected: no accident among a thousand counts
-LEAST_SHARE = 0.02  # of all rows: of a single value that is looked for
-ROUNDS = 30  # that fit the weights of divisors
-TRIES = 40  # of a moment that hours and weekdays accept
-MOST_WEIGHT = 1e6
 
-
-def preferred(release: Release) -> dict[str, ValueDraw]:
+def preferred(release: Release, s: Settings) -> dict[str, ValueDraw]:
     """Column -> how values are drawn from its cells; only where something was counted."""
     if not release.plan.has(PreferredValues):
         return {}
@@ -39,10 +34,10 @@ def preferred(release: Release) -> dict[str, ValueDraw]:
         counts, noise = preferred_counts(release, name, grain)
         cells = histograms[name].numpy()[: grain.fine.size]
         if grain.clock or grain.days:
-            hours = _weights(counts["hour"], noise) if grain.clock else np.ones(SLOTS)
-            found[name] = partial(_moments, grain, hours, _weights(counts["weekday"], noise))
+            hours = _weights(counts["hour"], s.clear * noise) if grain.clock else np.ones(SLOTS)
+            found[name] = partial(_moments, grain, hours, _weights(counts["weekday"], s.clear * noise), s.tries)
         elif grain.single:
-            found[name] = Preference.of(grain, counts, noise, cells, sigma, release.rows_estimate)
+            found[name] = Preference.of(grain, counts, noise, cells, sigma, release.rows_estimate, s)
     return found
 
 
@@ -59,10 +54,16 @@ class Preference:
 
     @staticmethod
     def of(
-        grain: Grain, counts: dict[str, np.ndarray], noise: float, cells: np.ndarray, sigma: float, rows: float
+        grain: Grain,
+        counts: dict[str, np.ndarray],
+        noise: float,
+        cells: np.ndarray,
+        sigma: float,
+        rows: float,
+        s: Settings,
     ) -> Preference:
         """From noisy counts of remainders and divisors, and of cells."""
-        level, mass = _single_values(grain, [counts[f"remainder by {p}"] for p in PRIMES], noise, cells, rows)
+        level, mass = _single_values(grain, [counts[f"remainder by {p}"] for p in PRIMES], noise, cells, rows, s)
         total = np.maximum(cells, np.maximum(mass, sigma))
         share = np.where(mass > 0, np.minimum(mass / total, 1.0), 0.0)
         odds = np.ones((grain.fine.size, 1))
@@ -71,7 +72,7 @@ class Preference:
             other = np.maximum(cells - mass, 0.0)
             known = np.zeros(len(ladder))
             np.add.at(known, grain.groups(level)["divisor"], mass)
-            odds = _rounded(grain, ladder, counts["divisor"] - known, noise, other)
+            odds = _rounded(grain, ladder, counts["divisor"] - known, noise, other, s)
         return Preference(grain, level, share, ladder, odds)
 
     def __call__(self, cells: np.ndarray, rng: torch.Generator) -> np.ndarray:
@@ -99,12 +100,12 @@ class Preference:
 
 
 def _single_values(
-    grain: Grain, remainders: list[np.ndarray], noise: float, cells: np.ndarray, rows: float
+    grain: Grain, remainders: list[np.ndarray], noise: float, cells: np.ndarray, rows: float, s: Settings
 ) -> tuple[np.ndarray, np.ndarray]:
     """(cells,) the level that stands out of each cell, and how many rows hold it; 0 where none does."""
     fine = grain.fine
     level, mass = fine.edges[:-1].copy(), np.zeros(fine.size)
-    least = max(CLEAR * noise, LEAST_SHARE * rows)
+    least = max(s.clear * noise, s.least_single * rows)
     peaks = []
     for counts in remainders:
         above = counts - np.median(counts)
@@ -112,20 +113,20 @@ def _single_values(
     p, q = PRIMES
     beside = np.maximum(np.r_[cells[1:], 0.0], np.r_[0.0, cells[:-1]]).clip(min=0)
     found = []
-    for (r, a), (s, b) in itertools.product(*peaks):
-        if abs(a - b) > CLEAR * noise * 2**0.5:
+    for (r, a), (k, b) in itertools.product(*peaks):
+        if abs(a - b) > s.clear * noise * 2**0.5:
             continue
-        first = (r + p * ((s - r) * pow(p, -1, q) % q)) % (p * q)
+        first = (r + p * ((k - r) * pow(p, -1, q) % q)) % (p * q)
         number = (fine.edges[1:] - 1 - first) // (p * q) - (fine.edges[:-1] - 1 - first) // (p * q)
         held = np.where(number > 0, cells - beside, -np.inf)
         cell = int(np.argmax(held))
         if held[cell] > 0.5 * min(a, b):
-            found.append((abs(a - b), r, s, cell, first, min((a + b) / 2, float(cells[cell]))))
+            found.append((abs(a - b), r, k, cell, first, min((a + b) / 2, float(cells[cell]))))
     taken: set[tuple[int, int]] = set()
-    for _, r, s, cell, first, count in sorted(found):
-        if (0, r) in taken or (1, s) in taken or mass[cell] > 0:
+    for _, r, k, cell, first, count in sorted(found):
+        if (0, r) in taken or (1, k) in taken or mass[cell] > 0:
             continue
-        taken |= {(0, r), (1, s)}
+        taken |= {(0, r), (1, k)}
         start = int(fine.edges[cell])
         options = np.arange(start + (first - start) % (p * q), fine.edges[cell + 1], p * q)[:64]
         digits = [len(f"{fine.axis.low + int(o) * fine.step:.12g}".rstrip("0")) for o in options]
@@ -133,18 +134,20 @@ def _single_values(
     return level, mass
 
 
-def _rounded(grain: Grain, ladder: tuple[int, ...], counts: np.ndarray, noise: float, cells: np.ndarray) -> np.ndarray:
+def _rounded(
+    grain: Grain, ladder: tuple[int, ...], counts: np.ndarray, noise: float, cells: np.ndarray, s: Settings
+) -> np.ndarray:
     """(cells, divisors) shares, by weights with which the counts of divisors are met; those within noise stay."""
     number = np.stack([grain.multiples(g)[1] for g in ladder], axis=1).astype(np.float64)
     number[:, :-1] -= number[:, 1:]  # multiples of this divisor and of none larger
     cells = cells * counts.sum() / max(cells.sum(), 1.0)
     weights = np.ones(len(ladder))
     even = _expected(number, weights, cells)
-    wanted = np.where(np.abs(counts - even) > CLEAR * noise, np.maximum(counts, 0.0), even)
+    wanted = np.where(np.abs(counts - even) > s.clear * noise, np.maximum(counts, 0.0), even)
     wanted *= even.sum() / max(wanted.sum(), 1e-9)
-    for _ in range(ROUNDS):
+    for _ in range(s.divisor_rounds):
         weights = (weights * (wanted + 1e-9) / (_expected(number, weights, cells) + 1e-9)).clip(
-            1 / MOST_WEIGHT, MOST_WEIGHT
+            1 / s.most_weight, s.most_weight
         )
     shares = number * weights
     return np.asarray(shares / np.maximum(shares.sum(1, keepdims=True), 1e-300))
@@ -155,20 +158,20 @@ def _expected(number: np.ndarray, weights: np.ndarray, cells: np.ndarray) -> np.
     return np.asarray((cells[:, None] * shares / np.maximum(shares.sum(1, keepdims=True), 1e-300)).sum(0))
 
 
-def _weights(counts: np.ndarray, noise: float) -> np.ndarray:
-    """(k,) relative weights, at most 1: noisy counts that are positive."""
-    found = np.maximum(counts, 0.0) if counts.max() > CLEAR * noise else np.ones(len(counts))
+def _weights(counts: np.ndarray, clear: float) -> np.ndarray:
+    """(k,) relative weights, at most 1: noisy counts that are positive; all 1 if none is above `clear`."""
+    found = np.maximum(counts, 0.0) if counts.max() > clear else np.ones(len(counts))
     return np.asarray(found / found.max())
 
 
 def _moments(
-    grain: Grain, hours: np.ndarray, weekdays: np.ndarray, cells: np.ndarray, rng: torch.Generator
+    grain: Grain, hours: np.ndarray, weekdays: np.ndarray, tries: int, cells: np.ndarray, rng: torch.Generator
 ) -> np.ndarray:
     """(n,) cells -> (n,) moments, drawn anywhere in them until their hour and weekday accept them."""
     fine = grain.fine
     level = np.zeros(len(cells), dtype=np.int64)
     left = np.arange(len(cells))
-    for _ in range(TRIES):
+    for _ in range(tries):
         draw = torch.rand(2, len(left), generator=rng, dtype=torch.float64).numpy()
         width = fine.widths[cells[left]]
         tried = fine.edges[cells[left]] + np.minimum((width * draw[0]).astype(np.int64), width - 1)

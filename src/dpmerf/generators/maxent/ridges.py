@@ -9,11 +9,9 @@ import torch
 from torch import Tensor
 
 from dpmerf.generators.maxent.consistent import Targets
+from dpmerf.generators.maxent.maxent_settings import Settings
 from dpmerf.generators.maxent.zeros import Zeros
 from dpmerf.generators.shrinkage import mixed
-
-PRIORS = tuple(2.56 / 2**k for k in range(14))  # variances that a table's log-interactions may have
-DOUBT = 0.01  # tables of each kind assumed beside the real ones, in all, and one that is as good as independent
 
 
 @final
@@ -27,14 +25,14 @@ class Ridges:
     own_scale: Tensor | None
 
 
-def ridges(t: Targets, zeros: Zeros, weight: float) -> Ridges:
+def ridges(t: Targets, zeros: Zeros, weight: float, s: Settings) -> Ridges:
     """Empirical Bayes: a table whose departure from independence is no larger than its noise is held near it."""
     expected = t.singles[:, :, None] * t.singles[:, None, :] / t.classes[:, None, None]  # independent within a class
     if zeros.pairs is not None:
         expected = expected * (zeros.pairs == 0)  # where nothing can be, nothing departs
     total = expected.sum(0)
     departure = t.pairs - total
-    prior = prior_variance(t, departure, total, t.pair_variance)
+    prior = prior_variance(t, departure, total, t.pair_variance, s)
     scale = torch.maximum(total, t.pairs - t.pair_variance.sqrt()).clamp_min(1.0)
     shared = weight * t.pair_variance / (prior * scale)
     if t.label_pairs is None or t.label_pair_variance is None:
@@ -42,16 +40,16 @@ def ridges(t: Targets, zeros: Zeros, weight: float) -> Ridges:
     explained = (1 + departure / total.clamp_min(1.0) * (scale / (scale + shared))).clamp(0, 50)
     rest = t.label_pairs - expected * explained
     own_prior = torch.stack(
-        [prior_variance(t, rest[c], expected[c], t.label_pair_variance) for c in range(len(t.classes))]
+        [prior_variance(t, rest[c], expected[c], t.label_pair_variance, s) for c in range(len(t.classes))]
     )
     own_scale = torch.maximum(expected, t.label_pairs - t.label_pair_variance.sqrt()).clamp_min(1.0)
     return Ridges(shared, scale, weight * t.label_pair_variance / (own_prior * own_scale), own_scale)
 
 
-def prior_variance(t: Targets, departure: Tensor, expected: Tensor, variance: Tensor) -> Tensor:
+def prior_variance(t: Targets, departure: Tensor, expected: Tensor, variance: Tensor, s: Settings) -> Tensor:
     """(P, P) prior variance of the log-interactions, one value per table: its expectation, given how far it departs.
 
-    A table has one of the PRIORS, and all tables together say how common each of these is: one table alone would show
+    A table has one of the priors, and all tables together say how common each of these is: one table alone would show
     little but its noise. That noise has (a − 1)(b − 1) free cells, since tables were moved onto their margins. Where it
     drowns all tables, as those of a rare class, they are taken for independent.
     """
@@ -62,11 +60,11 @@ def prior_variance(t: Targets, departure: Tensor, expected: Tensor, variance: Te
     def summed(cells: Tensor) -> Tensor:
         return (S.T @ (cells * t.measured) @ S)[row, column].double()
 
-    priors, noise = torch.tensor(PRIORS, dtype=torch.float64), summed(variance)
+    priors, noise = torch.tensor(s.priors, dtype=torch.float64), summed(variance)
     ratio = (summed(expected.square()) / noise)[:, None] * priors
     length = summed(departure.square()) / noise * sizes[row] * sizes[column]  # squared, in units of the noise
     free = ((sizes[row] - 1) * (sizes[column] - 1)).clamp_min(1)
-    found = torch.full((len(sizes), len(sizes)), min(PRIORS))
-    weight = mixed(length, free, ratio, (priors == priors.min()) + DOUBT / len(priors))
+    found = torch.full((len(sizes), len(sizes)), min(s.priors))
+    weight = mixed(length, free, ratio, (priors == priors.min()) + s.doubt / len(priors))
     found[row, column] = found[column, row] = (weight @ priors).float()
     return found[seg][:, seg]

@@ -14,15 +14,10 @@ from torch import Tensor
 
 from dpmerf.generators.maxent.consistent import Targets
 from dpmerf.generators.maxent.gibbs import Chains
+from dpmerf.generators.maxent.maxent_settings import Settings
 from dpmerf.generators.maxent.ridges import Ridges
 from dpmerf.generators.maxent.zeros import Zeros
 from dpmerf.plan.noisy_tables import Layout
-
-FITTED = 40  # rounds that fit one pair's interaction to its table
-DAMPED = 0.5
-LEAST_COUNT = 5.0  # by which a step divides
-RAKED = 100  # rounds that fit a pair to the margins of each class
-LEAST = 1e-7  # frequency of a bin
 
 
 @final
@@ -46,12 +41,12 @@ def alike(layout: Layout, common: Tensor) -> Tensor:
     return common.square().fill_diagonal_(1.0).sum(1)[layout.column_of]
 
 
-def from_tree(t: Targets, zeros: Zeros, ridge: Ridges, chains: int, rng: torch.Generator) -> Start:
+def from_tree(t: Targets, zeros: Zeros, ridge: Ridges, chains: int, s: Settings, rng: torch.Generator) -> Start:
     """Independent columns within a class, and a maximum spanning tree of pairs by what they have in common."""
     layout, C = t.layout, len(t.classes)
     q = len(layout.sizes)
     information, common = _information(t, zeros, ridge)
-    shares = (t.singles / t.classes[:, None]).clamp_min(LEAST)  # (C, P)
+    shares = (t.singles / t.classes[:, None]).clamp_min(s.least_frequency)  # (C, P)
     h, shared = shares.log(), torch.zeros_like(t.pairs)
     shares = shares if zeros.singles is None else shares * (zeros.singles == 0) + 1e-12
     barred = zeros.pairs
@@ -62,10 +57,10 @@ def from_tree(t: Targets, zeros: Zeros, ridge: Ridges, chains: int, rng: torch.G
             bins[:, :, j] = torch.multinomial(shares[:, to], chains, replacement=True, generator=rng)
             continue
         of = layout.span(i)
-        J = _pair(t, zeros, ridge, of, to)
+        J = _pair(t, zeros, ridge, of, to, s)
         shared[of, to], shared[to, of] = J, J.T
         ratio = (J if barred is None else J + barred[:, of, to]).exp().expand(C, -1, -1)
-        left, right, table = _raked(ratio, shares[:, of], shares[:, to])
+        left, right, table = _raked(ratio, shares[:, of], shares[:, to], s.margin_rounds)
         h[:, of] += left.log()
         h[:, to] += right.log()
         ladder = table.cumsum(2).gather(1, bins[:, :, i, None].expand(-1, -1, layout.sizes[j]))  # (C, N, k)
@@ -109,27 +104,27 @@ def _spanning(weight: Tensor) -> list[tuple[int | None, int]]:
     return found
 
 
-def _pair(t: Targets, zeros: Zeros, ridge: Ridges, of: slice, to: slice) -> Tensor:
+def _pair(t: Targets, zeros: Zeros, ridge: Ridges, of: slice, to: slice, s: Settings) -> Tensor:
     """(a, b) the log-interaction that meets the table of one pair as its ridge allows, if there were no others."""
     target, hold = t.pairs[of, to], ridge.shared[of, to]
-    p, r = (t.singles[:, s].sum(0).clamp_min(1e-3) for s in (of, to))
+    p, r = (t.singles[:, at].sum(0).clamp_min(1e-3) for at in (of, to))
     open_cells = 1.0 if zeros.barred is None else (~zeros.barred[of, to]).float()
     J, left, right = torch.zeros_like(target), p / p.sum(), r / r.sum()
-    for _ in range(FITTED):
+    for _ in range(s.pair_rounds):
         ratio = J.exp() * open_cells
         left = p / (ratio @ right).clamp_min(1e-12)
         right = r / (left @ ratio).clamp_min(1e-12)
         table = left[:, None] * ratio * right
-        scale = torch.maximum(table, target).clamp_min(LEAST_COUNT)
-        J = J + DAMPED * (target - table - hold * J) / (scale + hold) * open_cells
+        scale = torch.maximum(table, target).clamp_min(s.pair_count)
+        J = J + s.damped * (target - table - hold * J) / (scale + hold) * open_cells
     return J
 
 
-def _raked(ratio: Tensor, p: Tensor, r: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def _raked(ratio: Tensor, p: Tensor, r: Tensor, rounds: int) -> tuple[Tensor, Tensor, Tensor]:
     """A table (C, a, b) in these ratios with margins p and r, and what each margin's factor is beside the margin."""
     p, r = p / p.sum(1, keepdim=True), r / r.sum(1, keepdim=True)
     left, right = torch.ones_like(p), torch.ones_like(r)
-    for _ in range(RAKED):
+    for _ in range(rounds):
         left = 1 / torch.bmm(ratio, (right * r)[:, :, None])[:, :, 0].clamp_min(1e-12)
         right = 1 / torch.bmm((left * p)[:, None], ratio)[:, 0].clamp_min(1e-12)
     return left, right, (left * p)[:, :, None] * ratio * (right * r)[:, None]
