@@ -17,7 +17,7 @@ from dpmerf.progress import Bars
 from dpmerf.schema.person_schema import Persons, load_schema
 from dpmerf.sources.picture_facts import declare
 from dpmerf.sources.pictures import open_data
-from dpmerf.synthesizer import UNSET, AnySchema, Synthesizer, in_kind
+from dpmerf.synthesizer import AnyLabel, AnySchema, SchemaLabel, Synthesizer, in_kind
 
 
 def synthesize(
@@ -26,7 +26,7 @@ def synthesize(
     *,
     epsilon: float,
     delta: float | None = None,
-    label: str | None = UNSET,
+    label: AnyLabel = SchemaLabel,
     n: int | None = None,
     rows: int | None = None,
     unit: Unit | str = "row",

@@ -24,7 +24,14 @@ from dpmerf.train import train
 
 Kind = Literal["pandas", "polars", "pyarrow", "numpy"]
 AnySchema = Schema | dict[str, Any] | str | os.PathLike[str]
-UNSET = "unset"  # a label argument that was not given: the schema's own label holds
+
+
+@final
+class SchemaLabel:
+    """A label that was not given: the schema's own holds. A class and no text, so that no column can have its name."""
+
+
+AnyLabel = str | type[SchemaLabel] | None
 
 
 @final
@@ -90,7 +97,7 @@ class Synthesizer(Shown):
         *,
         schema: AnySchema | None = None,
         bounds: tuple[float, float] | None = None,
-        label: str | None = UNSET,
+        label: AnyLabel = SchemaLabel,
         rows: int | None = None,
         unit: Unit | str = "row",
         neighbours: str = "replace",
@@ -160,7 +167,7 @@ class Synthesizer(Shown):
             found = Schema.from_dict({"columns": {name: dict(facts) for name in table.column_names}})
         else:
             raise SchemaError("`bounds` are for an array of numbers: a table needs a schema. Schema.draft begins one")
-        return found if self.label == UNSET else found.with_label(self.label)
+        return found if isinstance(self.label, type) else found.with_label(self.label)
 
     def sample(
         self, n_samples: int | None = None, given: dict[str, Any] | None = None, random_state: Any = None

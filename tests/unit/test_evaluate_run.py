@@ -13,11 +13,13 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from dpmerf.cli.evaluate_command import evaluate_command
+from dpmerf.encoding.codec import Codec
 from dpmerf.errors import DataError, SchemaError
 from dpmerf.evaluate import classifiers, evaluate, json_schema, stored_schema
 from dpmerf.evaluate.files import read_table
 from dpmerf.evaluate.text import show
 from dpmerf.schema import Schema
+from dpmerf.sources.rows import open_rows
 
 TEXT = """
 label = "ill"
@@ -202,3 +204,20 @@ def test_bad_files_are_named_and_never_quoted(files):
 def test_an_unknown_label_is_refused():
     with pytest.raises(SchemaError, match="not a column"):
         evaluate(table(), table(), Schema.parse(TEXT), label="nothing")
+
+
+def test_files_are_read_as_a_release_reads_them(tmp_path) -> None:
+    """Packed files, and what the schema says of how they are written."""
+    raw = b"age;ill\n31;ja\n47;nein\n"
+    (tmp_path / "rows.csv.zst").write_bytes(pa.compress(raw, codec="zstd", asbytes=True))
+    text = '[reading]\ndelimiter = ";"\n[columns.age]\nkind = "integer"\nmin = 0\nmax = 100\n[columns.ill]\n'
+    schema = Schema.parse(text + 'kind = "flag"\nsynonyms = { ja = true, nein = false }\n')
+    read = read_table(tmp_path / "rows.csv.zst", schema)
+    encode = Codec(schema).encode
+    released = [
+        encode(pa.Table.from_batches([b]))
+        for b in open_rows(tmp_path / "rows.csv.zst", schema.reading).batches(["age", "ill"])
+    ]
+    scored = encode(read, as_written=True)
+    assert released[0].codes["ill"].tolist() == scored.codes["ill"].tolist() == [1, 0]
+    assert released[0].numbers.tolist() == scored.numbers.tolist() == [[0.31], [0.47]]

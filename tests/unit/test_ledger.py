@@ -21,9 +21,11 @@ from hypothesis import strategies as st
 from dpmerf.accounting.events import Added, Gaussian, Selection
 from dpmerf.accounting.gaussian import compose, delta_of, discrete_delta, mu_of
 from dpmerf.accounting.unit import Unit
-from dpmerf.errors import BudgetError, LedgerError
+from dpmerf.errors import BudgetError, DataError, LedgerError
+from dpmerf.private.count import public_rows
 from dpmerf.private.ledger import Ledger
 from dpmerf.private.ledger_file import Entry
+from dpmerf.sources.rows import open_rows
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 EPSILON, DELTA = 1.0, 1e-5
@@ -554,3 +556,18 @@ def test_a_full_disk_refuses_and_counts_nothing(ledger: Ledger, monkeypatch: pyt
     assert ledger.entries() == ()
     spend(ledger, "p", "x", ALL)
     assert len(ledger.entries()) == 1
+
+
+def test_records_are_counted_only_where_that_is_public_and_budget_is_left(ledger: Ledger, tmp_path: Path) -> None:
+    """The file is taken away: whoever looks at a record fails for want of it, and not with the ledger's refusal."""
+    file = tmp_path / "data.csv"
+    file.write_text("age\n30\n40\n50\n")
+    rows = open_rows(file)
+    assert public_rows(rows, Unit(), ledger) == 3
+    file.unlink()
+    assert public_rows(rows, Unit.parse("row", "add-remove"), ledger) is None
+    with pytest.raises(DataError):
+        public_rows(rows, Unit(), ledger)
+    spend(ledger, "p", "all of it", ALL)
+    with pytest.raises(LedgerError):
+        public_rows(rows, Unit(), ledger)

@@ -72,3 +72,10 @@ def test_the_bill_of_materials_names_what_is_locked() -> None:
     assert {c["name"] for c in bill["components"]} == set(re.findall(r"^([a-z0-9-]+)==", LOCK, re.M))
     assert all(c["hashes"] and c["purl"].startswith("pkg:pypi/") for c in bill["components"])
     assert json.dumps(bill) == json.dumps(_tool("sbom").bill())
+
+
+def test_what_the_package_says_it_holds_is_there() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    assert "Typing :: Typed" in project["project"]["classifiers"] and (ROOT / "src/dpmerf/py.typed").is_file()
+    named = project["tool"]["hatch"]["build"]["targets"]["sdist"]["include"]
+    assert len(named) > 5 and not [name for name in named if not (ROOT / name).exists()]

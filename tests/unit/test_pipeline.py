@@ -13,7 +13,9 @@ import pytest
 from command import dpmerf
 from conftest import mixed_rows
 from dpmerf import Ledger, Schema, make_plan, pipeline
+from dpmerf.model import Model
 from dpmerf.pipeline import Asked
+from dpmerf.report.make import make_report
 from dpmerf.sources.rows import open_rows
 
 
@@ -62,3 +64,12 @@ def test_a_csv_stays_a_csv(tmp_path: Path, mixed_schema: Schema) -> None:
     plan = make_plan(mixed_schema, 1.0, 1e-5, rows=200)
     made = pipeline.run(open_rows(tmp_path / "data.csv"), plan, tmp_path / "out", Asked())
     assert made["synthetic"].name == "synthetic.csv" and Asked.load(tmp_path / "out").csv
+
+
+def test_the_report_shows_the_rows_of_the_file(whole: Path) -> None:
+    """Whatever the seed: the page drawn from the file's rows is the page that was written."""
+    model = Model.load(whole / "out" / "model")
+    page = (whole / "out" / "report.html").read_text(encoding="utf-8")
+    rows = pq.read_table(whole / "out" / "synthetic.parquet")
+    assert make_report(model.release, model, synthetic=rows).html() == page
+    assert make_report(model.release, model, synthetic=model.sample(60, seed=0)).html() != page

@@ -19,7 +19,7 @@ from sklearn.utils.estimator_checks import check_estimator
 import dpmerf
 from conftest import MIXED
 from dpmerf.errors import ArrayError, LedgerError, SchemaError, TrainError
-from dpmerf.synthesizer import Synthesizer
+from dpmerf.synthesizer import SchemaLabel, Synthesizer
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:no ledger was charged"),
@@ -48,6 +48,16 @@ def test_settings_are_kept_as_given_and_cloned() -> None:
         tool.set_params(seed=1)
     with pytest.raises(NotFittedError):
         tool.sample(1)
+
+
+@pytest.mark.parametrize("name", ["unset", "SchemaLabel"])
+def test_a_label_may_have_any_name(name: str) -> None:
+    """A label that is not given leaves the schema's own; no column's name means that."""
+    columns = {name: {"kind": "flag"}, "ill": {"kind": "flag"}}
+    tool = Synthesizer(1.0, schema={"label": "ill", "columns": columns}, label=name)
+    assert clone(tool)._declared(None).label == name
+    assert clone(tool.set_params(label=SchemaLabel))._declared(None).label == "ill"
+    assert clone(tool.set_params(label=None))._declared(None).label is None
 
 
 @pytest.mark.parametrize(
