@@ -115,7 +115,7 @@ def test_the_page_opens_quietly_and_fits(page, width, tmp_path):
     assert title is not None
     seen = json.loads(html.unescape(title[1]))
     assert seen["width"] == width and seen["scroll"] <= width, seen
-    assert seen["wide"] == [] and seen["sections"] == 7
+    assert seen["wide"] == [] and seen["sections"] == 8
     assert seen["drawn"] == page.read_text(encoding="utf-8").count("<svg")
 
     folder = Path(os.environ.get("DPMERF_SCREENSHOTS") or tmp_path)

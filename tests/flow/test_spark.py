@@ -8,6 +8,7 @@ import shutil
 import signal
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +22,12 @@ import dpmerf
 from dpmerf.accounting.unit import Unit
 from dpmerf.errors import DataError
 from dpmerf.methods.presets import make_plan
+from dpmerf.plan.known import Known
 from dpmerf.private.ledger import Ledger
 from dpmerf.private.local import sum_locally
 from dpmerf.private.measure import measure
 from dpmerf.private.spark import sum_on_spark
 from dpmerf.progress import SILENT
-from dpmerf.release import Release
 from dpmerf.schema import Schema
 from dpmerf.sources import spark_table
 from dpmerf.sources.rows import open_rows
@@ -176,8 +177,13 @@ def test_workers_that_are_killed_for_good_end_in_one_error(
     frame: Any, tmp_path: Path, small_batches: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plan = make_plan(SCHEMA, 1.0, 1e-5, rows=N, preset="paper")
-    real = Release.view
-    monkeypatch.setattr(Release, "view", lambda *a: FailsOnce(real(*a), tmp_path / "killed", kill=True, times=99))
+    real = Known.embedding
+
+    def killing(self: Known, stage: Any) -> Any:
+        embedding = real(self, stage)
+        return replace(embedding, view=FailsOnce(embedding.view, tmp_path / "killed", kill=True, times=99))
+
+    monkeypatch.setattr(Known, "embedding", killing)
     with pytest.raises(DataError, match="Spark could not read"):
         dpmerf.release(frame.repartition(3), plan, ledger=tmp_path / "l")
     assert len(Ledger.load(tmp_path / "l").entries()) == 1, "spent before reading"

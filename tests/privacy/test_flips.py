@@ -164,6 +164,10 @@ def test_neighbouring_sets_of_pictures_look_alike(reader: str, unit: str, tmp_pa
     for data in picture_sets(tmp_path)[reader][: None if FULL else 4]:
         source = data if isinstance(data, Path) else open_data(data, PICTURES)
         code, words, files = released(source, plan, tmp_path)
-        looks.append((code, words.replace(str(data), "DATA"), files))
+        named = words.replace(str(data), "DATA").replace(
+            f"'{Path(str(data)).stem}'", "'NAME'"
+        )  # a file's name is public
+        looks.append((code, named if isinstance(data, Path) else words, files))
     assert looks[0][0] == 0, looks[0][1]
-    assert all(look == looks[0] for look in looks)
+    for look in looks:
+        assert look == looks[0]

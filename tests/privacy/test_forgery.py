@@ -134,11 +134,18 @@ def test_a_smaller_epsilon_written_over(honest: Release, epsilon: float, tmp_pat
 
 
 def test_other_neighbours_written_over(rows: pa.Table, tmp_path: Path) -> None:
-    """Noise for a row that is there or not, sold as noise for a row that is replaced: √2 too little."""
-    added = measure(rows, make_plan(SCHEMA, 1, 1e-5, rows=N, unit=Unit(neighbours="add-remove")))
-    sold = replace(added, plan=replace(added.plan, unit=Unit()), rows=N)
-    assert not all(test.plausible for test in check_noise(_tables(sold), N))
-    refused(sold, tmp_path, r"disagree by as much noise|do not follow")
+    """Noise for a row that is there or not, sold as noise for a row that is replaced: √2 too little.
+
+    That shows in most releases, not in all: noise is judged by chance.
+    """
+    plan, seen = make_plan(SCHEMA, 1, 1e-5, rows=N, unit=Unit(neighbours="add-remove")), 0
+    for i in range(4):
+        added = measure(rows, plan)
+        sold = replace(added, plan=replace(added.plan, unit=Unit()), rows=N)
+        if not all(test.plausible for test in check_noise(_tables(sold), N)):
+            refused(sold, tmp_path / str(i), r"disagree by as much noise|do not follow")
+            seen += 1
+    assert seen >= 2
 
 
 @pytest.mark.parametrize("n", [N // 2, N + 1_000])

@@ -28,6 +28,7 @@ from dpmerf.encoding.codec import Codec
 from dpmerf.errors import DpmerfError, LedgerError
 from dpmerf.model import Model
 from dpmerf.plan import Plan, digest
+from dpmerf.plan.known import Known
 from dpmerf.private.contribute import Sums
 from dpmerf.private.ledger import Ledger
 from dpmerf.private.measure import measure
@@ -206,7 +207,7 @@ PLAN = preset(NUMBERS + ODD + CATEGORIES + LABEL, "y", ROW, "default", 1.0)
 def read_all(path: Path) -> None:
     rows, phi = open_rows(path), PLAN.stages[0].query.nominal(PLAN)
     rows.require(list(PLAN.schema.learned))
-    sums, view = Sums(phi), PLAN.stages[0].query.view(PLAN.codec)
+    sums, view = Sums(phi), Known(PLAN, {}, None, "", {}).embedding(PLAN.stages[0]).view
     for table in rows.batches(list(PLAN.schema.learned)):
         sums.add(view(PLAN.codec.encode(table)))
 

@@ -87,6 +87,25 @@ class Settings:
 
     @classmethod
     def read(cls, told: dict[str, Any]) -> Settings:
-        """From JSON, whose lists are tuples here; what an older model does not name has its default."""
+        """From JSON, whose lists are tuples here; what an older model does not name has its default.
+
+        ValueError if a number is of another type than its default, or a thousand times larger: a file that was changed.
+        """
         values: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in told.items()}
+        usual = cls()
+        for name, value in values.items():
+            default = getattr(usual, name)
+            if isinstance(default, tuple) != isinstance(value, tuple) or not all(
+                _like(number, default) for number in (value if isinstance(value, tuple) else (value,))
+            ):
+                raise ValueError(f"'{name}' is no setting of this model")
         return cls(**values)
+
+
+def _like(number: Any, default: Any) -> bool:
+    """Is it a number such as the default, or as one of its numbers?"""
+    first = max(default) if isinstance(default, tuple) else default
+    if isinstance(first, bool) or isinstance(number, bool):
+        return isinstance(first, bool) and isinstance(number, bool)
+    whole = isinstance(number, int)
+    return (whole or (isinstance(first, float) and isinstance(number, float))) and 0 <= number <= 1_000 * max(1, first)
