@@ -164,9 +164,8 @@ def test_neighbouring_sets_of_pictures_look_alike(reader: str, unit: str, tmp_pa
     for data in picture_sets(tmp_path)[reader][: None if FULL else 4]:
         source = data if isinstance(data, Path) else open_data(data, PICTURES)
         code, words, files = released(source, plan, tmp_path)
-        named = words.replace(str(data), "DATA").replace(
-            f"'{Path(str(data)).stem}'", "'NAME'"
-        )  # a file's name is public
+        name = Path(str(data)).stem  # public
+        named = words.replace(str(data), "DATA").replace(f"'{name}'", "'NAME'")
         looks.append((code, named if isinstance(data, Path) else words, files))
     assert looks[0][0] == 0, looks[0][1]
     for look in looks:
