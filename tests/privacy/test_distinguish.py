@@ -34,7 +34,7 @@ EPSILONS = (1.0, 10.0) if FULL else (10.0,)
 
 def scores(pair: Neighbours, make: Callable[[pa.Table], Release], count: int) -> tuple[np.ndarray, np.ndarray]:
     """Log-likelihood ratios of `count` releases of each table, made afresh each time."""
-    fixed = not any(isinstance(s.query, Tables) for s in pair.plan.stages)
+    fixed = not any(s.query.derives for s in pair.plan.stages)  # else what is measured differs by release
     one = make(pair.out)
     known = [pair.exact(one, stage) for stage in pair.plan.stages] if fixed else []
 

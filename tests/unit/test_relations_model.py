@@ -144,7 +144,7 @@ def test_every_generator_keeps_the_relations(kind: str) -> None:
 def test_zeros_leave_nothing_to_settle(model: Model) -> None:
     codec = model.release.codec
     batch = model.generator.draw(20_000, None, torch.Generator().manual_seed(3))
-    values = codec._values(batch)
+    values = codec.values(batch)
     after = settled(values, SCHEMA.program)
     moved = {n: int((values[n] != after[n]).sum()) for n in ("ward", "sex", "age")}
     assert max(moved.values()) <= 5, moved

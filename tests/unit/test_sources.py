@@ -21,6 +21,7 @@ import torch
 from dpmerf.demo import hospital
 from dpmerf.errors import DataError
 from dpmerf.methods.presets import make_plan
+from dpmerf.plan.known import Known
 from dpmerf.private.contribute import Sums
 from dpmerf.schema import Schema
 from dpmerf.schema.notation import Reading
@@ -40,9 +41,8 @@ def _sums(rows: Rows) -> torch.Tensor:
     """The integer sums of the plan's first stage, as a release makes them."""
     plan = make_plan(SCHEMA, 1.0, 1e-5, rows=ROWS)
     stage = plan.stages[0]
-    phi = stage.query.nominal(plan)
-    view = stage.query.view(plan.codec)  # type: ignore[union-attr]
-    sums = Sums(phi)
+    embedding = Known(plan, {}, None, "", {}).embedding(stage)
+    sums, view = Sums(embedding.phi), embedding.view
     for batch in rows.batches(list(SCHEMA.needed)):
         sums.add(view(plan.codec.encode(batch)))
     assert sums.rows == ROWS

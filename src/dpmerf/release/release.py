@@ -164,6 +164,8 @@ _FIELDS = {  # of release.json, by its format
 
 def _check(document: dict[str, Any], tensors: bytes, where: str) -> Release:
     def refuse(what: str) -> ArtefactError:
+        if document.get("format") in _FIELDS and document.get("rules", 1) != RULES:
+            return ArtefactError(f"{where}: {what}. Other rules made it: read it with the version of dpmerf that did")
         return ArtefactError(f"{where}: {what}. Do not use it; take the original again")
 
     try:
