@@ -19,8 +19,8 @@ METHODS = {"embedding", "tables", "wide", "few rows", "images", "persons"}
 SURVIVORS = {  # of an earlier suite, which looked at sums alone
     "one noise vector shared by stages",
     "bins from exact tables",
-    "second look at pairs from exact tables",
-    "class shares of a choice from exact tables",
+    "pairs measured again from exact tables",
+    "class shares of a selection, exact",
     "exact arg-max in release.json",
     "noise 5 % larger if n is odd",
     "noise 1 % too small",

@@ -26,6 +26,7 @@ from dpmerf.encoding.codec import Codec
 from dpmerf.private.measure import measure
 from dpmerf.private.noise import OpenDPGaussian
 from dpmerf.release.verify import verify
+from privacy.harness import Script
 from privacy.variants import CATEGORIES, FULL, LABEL, NUMBERS, ODD, VARIANTS, worst
 
 pytestmark = pytest.mark.privacy
@@ -48,6 +49,7 @@ CONTENTS: dict[str, tuple[str, ...]] = {
     "empty": ("", ""),
     "odd": ("NaN", "inf", "-inf", "1e999", "☃", "\x00", "'", "\\", "%s", "{x}", "a" * 10_000),
 }
+LEGAL = ("0.5", "3", "2020-02-02", "5.0", "a", "true", "true")  # a row that can be read in every column
 
 
 class Runner:
@@ -160,15 +162,32 @@ def test_a_private_number_of_rows_is_nowhere_in_the_release(tmp_path: Path) -> N
 
 def test_a_private_number_of_rows_is_never_shown(run: Runner, tmp_path: Path) -> None:
     (tmp_path / "schema.toml").write_text(TEXT)
+    legal = pa.table({name: [cell] * 7_919 for name, cell in zip(COLUMNS, LEGAL, strict=True)})
     said = []
-    for name, rows in (("few", 0), ("many", 7_919)):
-        pq.write_table(cells(CONTENTS["plain"], rows), tmp_path / f"{name}.parquet")
+    for name, table in (("few", legal.slice(0, 0)), ("many", legal)):
+        pq.write_table(table, tmp_path / f"{name}.parquet")
         plan = tmp_path / f"{name}.json"
         run("plan", tmp_path / "schema.toml", "--epsilon", "1", "--neighbours", "add-remove", "-o", plan)
         code, out, err = run("release", tmp_path / f"{name}.parquet", "--plan", plan, "-o", tmp_path / name)
         assert code == 0 and "7919" not in out + err and "7,919" not in out + err
         said.append((out + err).replace(name, "NAME"))
     assert said[0] == said[1]  # an empty table is nothing special where the number of rows is private
+
+
+def test_a_stop_at_unread_cells_follows_from_noisy_counts_alone(run: Runner, tmp_path: Path) -> None:
+    """With the same noisy counts an empty table stops as one of unread cells does, in the same words."""
+    (tmp_path / "schema.toml").write_text(TEXT)
+    plan = tmp_path / "plan.json"
+    run("plan", tmp_path / "schema.toml", "--epsilon", "1", "--neighbours", "add-remove", "-o", plan)
+    script, said = Script(), []
+    for name, rows in (("many", 7_919), ("few", 0)):
+        pq.write_table(cells(CONTENTS["plain"], rows), tmp_path / f"{name}.parquet")
+        with script.playing():
+            code, out, err = run("release", tmp_path / f"{name}.parquet", "--plan", plan, "-o", tmp_path / name)
+        assert code == 4 and "7919" not in out + err and "7,919" not in out + err
+        said.append((out + err).replace(name, "NAME"))
+        script = script.replayed()
+    assert said[0] == said[1]
 
 
 # --- errors ----------------------------------------------------------------------------------------------------------

@@ -15,6 +15,8 @@ from dpmerf.accounting.unit import Unit
 from dpmerf.encoding.codec import Batch, Codec
 from dpmerf.encoding.normal_scores import Scores
 from dpmerf.features.algebra import BITS, Block
+from dpmerf.features.dense import Dense
+from dpmerf.features.fourier import Fourier
 from dpmerf.plan import Plan
 from dpmerf.private import contribute, measure, persons
 from privacy.bugs.bug import Bug
@@ -54,18 +56,17 @@ def length_scale_from_rows(patch: pytest.MonkeyPatch) -> None:
     def fitted(rows: Any, plan: Plan, phi: Any, *others: Any) -> Any:
         table = pa.Table.from_batches(list(rows.batches(measure.columns_of(plan))))
         spread = float(plan.codec.encode(table).numbers.std(unbiased=False))
-        blocks = [
-            b if b.dense is None else replace(b, dense=replace(b.dense, frequencies=_on_grid(b, spread)))
-            for b in phi.blocks
-        ]
+        blocks = [replace(b, dense=_fitted(b.dense, spread)) for b in phi.blocks]
         return real(rows, plan, replace(phi, blocks=tuple(blocks)), *others)
 
     patch.setattr(measure, "sum_locally", fitted)
 
 
-def _on_grid(block: Block, spread: float) -> torch.Tensor:
-    frequencies: torch.Tensor = block.dense.frequencies  # type: ignore[union-attr]
-    return (frequencies * max(spread, 0.05) * 4 * 2**10).round() / 2**10
+def _fitted(dense: Dense | None, spread: float) -> Dense | None:
+    """With length-scales of its own, and so with other frequencies."""
+    if not isinstance(dense, Fourier):
+        return dense
+    return replace(dense, scales=tuple(scale / (4 * max(spread, 0.05)) for scale in dense.scales))
 
 
 def centred_scores(patch: pytest.MonkeyPatch) -> None:
