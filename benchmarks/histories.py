@@ -109,14 +109,20 @@ def _single_noise(plan: Any) -> float:
 
 
 def page(store: Store) -> str:
-    lines = []
+    """Markdown. A † marks what was made from code that differs from its commit."""
+    lines, uncommitted = [], set()
     for key, found in store.cells("histories"):
+        line = store.line("/".join(("histories", *key)))
+        made_with = line["made_with"] if line else ""
+        dirty = "-dirty" in made_with
+        if dirty:
+            uncommitted.add(made_with)
         for name, s in found.get("tables", {}).items():
             moved = s["transitions"]
             task = s["task"]
             lines.append(
                 [
-                    key[0],
+                    key[0] + " †" * dirty,
                     key[1],
                     name,
                     f"{s['rows_per_person']:.3f}",
@@ -143,7 +149,9 @@ def page(store: Store) -> str:
     ratio = store.read("histories/noise/1/1")
     words = ""
     if ratio is not None:
-        words = f"\n\nNoise of a one-way share, mean against a sum of 8 rows: {ratio['ratio']:.2f}.\n"
+        words = f"\n\nNoise of a one-way share, mean against a sum of 8 rows: {ratio['ratio']:.2f}."
+    if uncommitted:
+        words += f"\n\n† Made from uncommitted code ({', '.join(sorted(uncommitted))}): to be run again."
     return (table(names, lines) if lines else "") + words
 
 

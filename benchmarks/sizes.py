@@ -171,7 +171,7 @@ def run(this: Run) -> None:
 
 
 def page(store: Store) -> str:
-    """The table of docs/scale.md."""
+    """Markdown."""
     steps = ("plan", "release", "train", "sample", "report")
     lines = ["| size | " + " | ".join(f"{s}, CPU s / MB" for s in steps) + " |", "|---" * (len(steps) + 1) + "|"]
     for name, (what, _, _) in CELLS.items():
@@ -179,7 +179,7 @@ def page(store: Store) -> str:
         if found is None or "error" in found:
             continue
         lines.append(f"| {what} | " + " | ".join(_shown(found.get(s)) for s in steps) + " |")
-    return "\n".join(lines)
+    return "\n".join(lines) if len(lines) > 2 else ""
 
 
 def _shown(step: dict[str, Any] | None) -> str:

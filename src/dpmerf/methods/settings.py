@@ -1,6 +1,6 @@
 """Settings: every tuned number of the methods, as data. They decide what is measured, and so are part of a plan's hash.
 
-They were chosen on public tables and never on test rows; the decision record named with each class says how. An
+They were chosen on public tables, some of them on adult's test rows: benchmarks/README.md says which on which rows. An
 ablation passes other ones: `make_plan(..., settings=replace(MethodSettings(), ...))`.
 """
 
