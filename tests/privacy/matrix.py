@@ -53,6 +53,14 @@ kind = "timestamp"
 first = 0001-01-01T00:00:00
 last = 9999-12-31T23:59:59
 nullable = true
+[columns.clock]
+kind = "time"
+nullable = true
+[columns.night]
+kind = "time"
+first = 22:00:00
+last = 06:00:00
+step = 60
 [columns.flag]
 kind = "flag"
 nullable = true
@@ -116,6 +124,7 @@ TEXTS = [
     "",
     "é",
 ]
+TIMES = [dt.time(0), dt.time(6, 30), dt.time(23, 59, 59, 999_999), dt.time(14, 0, 0, 500_000), dt.time(21, 59, 31)]
 DAYS = [dt.date(2020, 1, 1), dt.date(1, 1, 1), dt.date(9999, 12, 31), dt.date(1969, 12, 31)]
 ZONED = [
     dt.datetime(2020, 1, 1, 9, tzinfo=TOKYO),
@@ -158,6 +167,8 @@ def pandas_columns() -> dict[str, pd.Series]:
         "object str": pd.Series(TEXTS, dtype=object),
         "bytes": pd.Series([b"x", b"01234", b"\xff"]),
         "date": pd.Series(DAYS, dtype=object),
+        "time": objects(TIMES),
+        "time as Arrow": pd.Series(TIMES, dtype=pd.ArrowDtype(pa.time64("us"))),
         "datetime": objects([dt.datetime(2020, 1, 2, 6, 0, 0, 500_000), dt.datetime.min, dt.datetime.max]),
         "zoned datetime": pd.Series(ZONED, dtype=object),
         "decimal": pd.Series([*DECIMALS, D("NaN"), D("sNaN"), D("inf"), D("1e-400")], dtype=object),
@@ -211,8 +222,10 @@ def arrow_columns() -> dict[str, pa.Array]:
         "float16": pa.array(np.array(FLOATS, np.float16)),
         "date32": pa.array([*DAYS, None]),
         "date64": pa.array([*DAYS, None], pa.date64()),
-        "time32": pa.array([dt.time(1), None], pa.time32("s")),
-        "time64": pa.array([dt.time(1), None], pa.time64("ns")),
+        "time32": pa.array([dt.time(1), None, dt.time(6, 30), dt.time(23, 59, 59)], pa.time32("s")),
+        "time32 ms": pa.array([dt.time(1), None, dt.time(14, 0, 0, 500_000)], pa.time32("ms")),
+        "time64 us": pa.array([*TIMES, None], pa.time64("us")),
+        "time64": pa.array([*TIMES, None], pa.time64("ns")),
         "duration": pa.array([dt.timedelta(1), None], pa.duration("us")),
         "month_day_nano": pa.array([(1, 2, 3), None], pa.month_day_nano_interval()),
         "string": pa.array([*TEXTS, None]),

@@ -20,7 +20,8 @@ from dpmerf.private.contribute import Sums
 from dpmerf.private.local import sum_locally
 from dpmerf.progress import SILENT
 from dpmerf.release import Release
-from dpmerf.schema import AnyColumn, Category, Date, Flag, Integer, Number, Schema, Timestamp
+from dpmerf.schema import AnyColumn, Category, Date, Flag, Integer, Number, Schema, Time, Timestamp
+from dpmerf.schema.columns import DAY
 from dpmerf.sources.rows import Frame
 
 Row = dict[str, Any]
@@ -142,6 +143,10 @@ def _value(column: AnyColumn, place: float) -> Any:
             return column.first + dt.timedelta(days=round(place * (column.last - column.first).days))
         case Timestamp():
             return column.first + dt.timedelta(seconds=round(place * (column.last - column.first).total_seconds()))
+        case Time():
+            low, high = column.seconds
+            at = round(low + place * (high - low)) % DAY
+            return dt.time(at // 3600, at // 60 % 60, at % 60)
         case _:
             return "0"
 
@@ -156,6 +161,8 @@ def _type(column: AnyColumn) -> pa.DataType:
             return pa.date32()
         case Timestamp():
             return pa.timestamp("us")
+        case Time():
+            return pa.time32("s")
         case Flag():
             return pa.bool_()
         case _:

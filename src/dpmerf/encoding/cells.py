@@ -1,9 +1,9 @@
 """Cells: one Arrow column -> one number or one code per cell. Any cell is legal; none raises, none is quoted.
 
 What a cell becomes depends on that cell and on what is declared, never on its neighbours nor on the type that the rest
-of the column forced on it. A cell is a number (float64), a moment (whole nanoseconds), a text, true or false, or null;
-NaN and types without such a reading (lists, durations, times of day) are null. Each of these has one text, the one that
-a column of objects is handed over in (`sources`), and both ways give one place:
+of the column forced on it. A cell is a number (float64), a moment (whole nanoseconds), a time of day (microseconds), a
+text, true or false, or null; NaN and types without such a reading (lists, durations) are null. Each of these has one
+text, the one that a column of objects is handed over in (`sources`), and both ways give one place:
 
 - a number is its float64, whatever type holds it: frames turn whole numbers into floats when one of them is missing;
 - a listed text is found by its very text or else by what it reads as, so that 1234 is "01234" and midnight is its day;
@@ -72,6 +72,33 @@ def seconds(column: Column) -> Floats:
     return _instants(read(column), instants.SECOND)
 
 
+def clock(column: Column) -> Floats:
+    """Cells as whole seconds after midnight."""
+    array = read(column)
+    if array.type != pa.large_string():
+        return np.floor(_clock(array) / instants.SECOND)
+    encoded = _short(array).dictionary_encode()
+    found = [math.nan if c is None else _of_clock(c) for c in encoded.dictionary.to_pylist()]
+    values = np.array([*found, math.nan], np.float64)
+    return values[np.asarray(encoded.indices.fill_null(len(found)))]
+
+
+def _of_clock(cell: str) -> float:
+    at = instants.of_clock(cell)
+    return math.nan if at is None else float(at // instants.SECOND)
+
+
+def _clock(array: pa.Array) -> Floats:
+    """Times of day in nanoseconds, exact in a float64; NaN where there is none."""
+    if not pa.types.is_time(array.type):
+        return np.full(len(array), np.nan)
+    whole = array.view(pa.int32() if pa.types.is_time32(array.type) else pa.int64())
+    values = pc.fill_null(whole, -1).to_numpy(zero_copy_only=False).astype(np.int64)
+    unit = _UNITS[array.type.unit]
+    inside = (values >= 0) & (values < instants.DAY // unit)
+    return np.where(inside, np.where(inside, values, 0) * unit, np.nan)
+
+
 def flags(column: Column) -> Floats:
     """Cells as 1, 0 or NaN."""
     array = read(column)
@@ -89,6 +116,8 @@ def absent(column: Column) -> np.ndarray:
     array = read(column)
     if pa.types.is_floating(array.type):
         return np.isnan(floats_of(array))
+    if pa.types.is_time(array.type):
+        return np.isnan(_clock(array))
     return mask_of(array.is_null()) if _is_readable(array.type) else np.ones(len(array), bool)
 
 
@@ -193,6 +222,9 @@ def text_of(array: pa.Array) -> pa.Array:
         different, index = np.unique(values, return_inverse=True)
         texts = pa.array([instants.text(value * unit) for value in different.tolist()], pa.large_string())
         return texts.take(pa.array(index, mask=mask_of(array.is_null())))
+    if pa.types.is_time(kind):
+        times = [None if at != at else instants.clock_text(int(at)) for at in _clock(array).tolist()]
+        return pa.array(times, pa.large_string())
     return pa.nulls(len(array), pa.large_string())
 
 

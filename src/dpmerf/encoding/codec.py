@@ -18,12 +18,13 @@ import pyarrow as pa
 
 from dpmerf.encoding import cells, listed, pixels, readable
 from dpmerf.encoding.derived import Relations
-from dpmerf.encoding.reading import READERS, levels_of, read
+from dpmerf.encoding.reading import levels_of, numbers_of, read
 from dpmerf.encoding.stored_types import check_fits
 from dpmerf.encoding.writing import arrow_type, id_array, number_array, restored
 from dpmerf.errors import SchemaError
 from dpmerf.lazy import torch
-from dpmerf.schema import Category, Date, Flag, Id, Image, Integer, Number, Numeric, Schema, Timestamp
+from dpmerf.schema import Category, Date, Flag, Id, Image, Integer, Number, Numeric, Schema, Time, Timestamp
+from dpmerf.schema.notation import Notation
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -95,6 +96,9 @@ class Axis:
             case Timestamp():
                 low, high = ((t - _EPOCH).total_seconds() for t in (column.first, column.last))
                 return Axis(low, low + (high - low) // column.step * column.step, column.step)
+            case Time():
+                low, high = column.seconds
+                return Axis(low, high, column.step)
 
     @property
     def levels(self) -> int | None:
@@ -241,7 +245,7 @@ class Codec:
         if value is None:
             return column.nullable
         if isinstance(column, Numeric):
-            number = float(READERS[column.kind](array)[0])
+            number = float(numbers_of(array, column, Notation())[0])
             return self.axes[name].low <= number <= self.axes[name].high
         if isinstance(column, Image):
             return False

@@ -8,7 +8,8 @@ import numpy as np
 import pyarrow as pa
 
 from dpmerf.encoding import cells, listed, notations
-from dpmerf.schema import Category, Flag, Numeric, Schema
+from dpmerf.schema import Category, Flag, Numeric, Schema, Time
+from dpmerf.schema.columns import DAY
 from dpmerf.schema.notation import Notation
 
 
@@ -31,7 +32,15 @@ def levels_of(column: Category | Flag) -> tuple[object, ...]:
 def numbers_of(array: pa.Array | pa.ChunkedArray, column: Numeric, notation: Notation) -> np.ndarray:
     """(n,) numbers in the column's own unit; NaN where there is none."""
     written = notations.numbers_as_declared if column.kind in ("number", "integer") else notations.moments_as_declared
-    return READERS[column.kind](written(array, notation))
+    found = READERS[column.kind](written(array, notation))
+    return _unrolled(found, column) if isinstance(column, Time) else found
+
+
+def _unrolled(seconds: np.ndarray, column: Time) -> np.ndarray:
+    """Times of day on the line that begins at the column's first; those outside lie beyond the end they are nearer."""
+    low, high = column.seconds
+    at = low + (seconds - low) % DAY
+    return np.where(at - high > low + DAY - at, at - DAY, at)
 
 
 def code_of(array: pa.Array | pa.ChunkedArray, column: Category | Flag, notation: Notation) -> np.ndarray:
@@ -65,4 +74,5 @@ READERS: dict[str, Callable[[pa.Array], np.ndarray]] = {
     "integer": cells.numbers,
     "date": cells.days,
     "timestamp": cells.seconds,
+    "time": cells.clock,
 }

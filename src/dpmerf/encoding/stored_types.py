@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pyarrow as pa
 
+from dpmerf.encoding import cells
 from dpmerf.encoding.writing import id_array, number_array, restored
 from dpmerf.errors import SchemaError
 from dpmerf.schema import AnyColumn, Category, Id, Image, Integer, Numeric
@@ -50,6 +51,8 @@ def _made_up(column: AnyColumn, value: Callable[[np.ndarray], np.ndarray] | None
 def _back(written: pa.Array, kind: pa.DataType) -> pa.Array:
     if pa.types.is_dictionary(written.type):
         written = written.dictionary_decode()
+    if pa.types.is_time(kind) and (pa.types.is_string(written.type) or pa.types.is_large_string(written.type)):
+        return pa.array(cells.clock(written).astype(np.int32)).cast(kind)  # Arrow reads no time of day from text
     return written.cast(kind, safe=False)
 
 

@@ -8,7 +8,8 @@ import numpy as np
 import pyarrow as pa
 
 from dpmerf.errors import SchemaError
-from dpmerf.schema import AnyColumn, Category, Date, Flag, Id, Image, Integer, Number, Numeric, Timestamp
+from dpmerf.schema import AnyColumn, Category, Date, Flag, Id, Image, Integer, Number, Numeric, Time, Timestamp
+from dpmerf.schema.columns import DAY
 from dpmerf.schema.patterns import Pattern
 
 
@@ -45,6 +46,8 @@ def _natural(column: AnyColumn) -> pa.DataType:
             return pa.date32()
         case Timestamp():
             return pa.timestamp("us")
+        case Time():
+            return pa.time32("s")
         case Id():
             return pa.string() if column.pattern else pa.int64()
         case Integer():
@@ -81,3 +84,5 @@ def number_array(column: Numeric, values: np.ndarray) -> pa.Array:
             return pa.array(values.astype(np.int32), pa.int32(), mask=absent).cast(pa.date32())
         case Timestamp():
             return pa.array(values.astype(np.int64), pa.int64(), mask=absent).cast(pa.timestamp("s"))
+        case Time():
+            return pa.array((values % DAY).astype(np.int32), pa.int32(), mask=absent).cast(pa.time32("s"))

@@ -101,6 +101,8 @@ def moment(rows: Rows, name: str, value: float) -> str:
         return str(np.datetime64(int(value), "D"))
     if kind == "timestamp":
         return str(np.datetime64(int(value), "s").astype("datetime64[D]"))
+    if kind == "time":
+        return f"{int(value) // 3600 % 24:02}:{int(value) // 60 % 60:02}"
     if kind == "integer":
         return f"{value:,.0f}"
     return f"{value:,.4g}" if abs(value) < 1e4 else f"{value:,.0f}"

@@ -16,6 +16,7 @@ from dpmerf.schema.notation import Notation
 from dpmerf.schema.patterns import Pattern
 
 MAX_BINS = 4096
+DAY = 86_400  # seconds
 
 Value = str | int | float
 
@@ -179,6 +180,33 @@ class Timestamp(Column):
         return self
 
 
+class Time(Column):
+    """A time of day from `first` to `last`, every `step` seconds (60: minutes). Past midnight if `first` is the later.
+
+    A time outside goes to the nearer end. The day is cut open at `first`: put it where few rows are to be expected.
+    """
+
+    kind: Literal["time"] = "time"
+    first: dt.time = dt.time(0)
+    last: dt.time = dt.time(23, 59, 59)
+    step: int = Field(default=1, ge=1, le=43_200)
+
+    @model_validator(mode="after")
+    def _plain(self) -> Time:
+        if any(t.tzinfo is not None or t.microsecond for t in (self.first, self.last)):
+            raise ValueError("write first and last in whole seconds and without a time zone, as in 22:00:00")
+        if self.first == self.last:
+            raise ValueError(f"write first and last that differ (now both are {self.first})")
+        return self
+
+    @property
+    def seconds(self) -> tuple[int, int]:
+        """First and last in seconds after midnight; the last is past the next midnight where that lies between."""
+        low, high = (t.hour * 3600 + t.minute * 60 + t.second for t in (self.first, self.last))
+        high += DAY if high < low else 0
+        return low, low + (high - low) // self.step * self.step
+
+
 class Image(Column):
     """A picture of `height` × `width` pixels, grey or RGB, with pixel values from `low` to `high`; outside is clipped.
 
@@ -206,6 +234,8 @@ class Image(Column):
         return self.height * self.width * self.channels
 
 
-Numeric = Number | Integer | Date | Timestamp
-AnyColumn = Annotated[Category | Flag | Id | Number | Integer | Date | Timestamp | Image, Field(discriminator="kind")]
+Numeric = Number | Integer | Date | Timestamp | Time
+AnyColumn = Annotated[
+    Category | Flag | Id | Number | Integer | Date | Timestamp | Time | Image, Field(discriminator="kind")
+]
 KINDS = tuple(get_args(c.model_fields["kind"].annotation)[0] for c in get_args(get_args(AnyColumn)[0]))

@@ -11,7 +11,7 @@ import math
 from dataclasses import dataclass
 from typing import final
 
-from dpmerf.schema.columns import AnyColumn, Category, Date, Flag, Id, Image, Integer, Number, Timestamp
+from dpmerf.schema.columns import AnyColumn, Category, Date, Flag, Id, Image, Integer, Number, Time, Timestamp
 from dpmerf.schema.expressions import Node, columns
 from dpmerf.schema.quantities import DAY, Fact
 
@@ -174,6 +174,9 @@ def fact_of(column: AnyColumn) -> Fact | None:
             low, last = ((t - _EPOCH).total_seconds() for t in (column.first, column.last))
             end = low + (last - low) // column.step * column.step
             return Fact("moment", low, end, column.nullable, float(column.step))
+        case Time():
+            low, high = column.seconds
+            return Fact("number", float(low), float(high), column.nullable, float(column.step))
         case Id() | Image():
             return None
 

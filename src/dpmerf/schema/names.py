@@ -96,6 +96,8 @@ def _typed(name: str, stored: pa.DataType) -> Facts:
         return column("date", nullable=False, **rest)
     if pa.types.is_timestamp(stored):
         return column("timestamp", nullable=False, **rest)
+    if pa.types.is_time(stored):
+        return column("time", nullable=False, **rest)
     if pa.types.is_string(stored) or pa.types.is_large_string(stored) or pa.types.is_string_view(stored):
         return column("category", nullable=False, **rest)
     return Facts("id", notes=("a type that cannot be learned",))
@@ -106,4 +108,5 @@ def _continuous(stored: pa.DataType) -> bool:
 
 
 def _natural(stored: pa.DataType) -> bool:
-    return stored in (pa.string(), pa.int64(), pa.float64(), pa.bool_(), pa.date32(), pa.timestamp("us"))
+    natural = (pa.string(), pa.int64(), pa.float64(), pa.bool_(), pa.date32(), pa.timestamp("us"), pa.time32("s"))
+    return stored in natural

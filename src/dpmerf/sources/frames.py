@@ -100,6 +100,9 @@ def _as_cell(cell: Any) -> str | bytes | None:
             moment = instants.of_numpy(cell.asm8) if hasattr(cell, "asm8") else instants.of_datetime(cell)
         case dt.date():
             moment = instants.of_datetime(dt.datetime(cell.year, cell.month, cell.day))
+        case dt.time():  # as written, with or without a zone
+            seconds = cell.hour * 3600 + cell.minute * 60 + cell.second
+            return instants.clock_text(seconds * instants.SECOND + cell.microsecond * 1000)
         case bytes() | bytearray() | memoryview():
             return bytes(cell)
         case uuid.UUID():
