@@ -59,7 +59,8 @@ def not_run(wanted: Mapping[str, Sequence[str]], store: Store) -> str:
         return ""
     hours = seconds_left([key for gone in absent.values() for key in gone], store) / 3600
     time = f"{hours:.1f} hours" if hours >= 1 else f"{60 * hours:.0f} minutes"
-    failed = [f"{t}: {result['error'][:120]}" for t, gone in absent.items() for k in gone if (result := store.read(k))]
+    results = [(t, store.read(k) or {}) for t, gone in absent.items() for k in gone]
+    failed = [f"{t}: {result['error'][:120]}" for t, result in results if "error" in result]
     said = f"Not run yet, about {time} of one core by the time that cells like them took: {', '.join(absent)}."
     return said + (f" Failed: {'; '.join(failed)}." if failed else "")
 
