@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -14,8 +15,10 @@ import pyarrow.csv as pc
 import pytest
 
 from command import dpmerf
+from dpmerf.audit.canary import _value
 from dpmerf.encoding.codec import Axis, Codec
 from dpmerf.errors import SchemaError
+from dpmerf.metadata import frictionless, sdv
 from dpmerf.schema import Schema, Time
 from dpmerf.sources.rows import open_rows
 
@@ -93,6 +96,18 @@ def test_a_draft_knows_times() -> None:
     assert 'kind = "time"' in text and 'dtype = "time64[us]"' in text
 
 
+@pytest.mark.parametrize("format", [frictionless, sdv])
+def test_metadata_without_a_word_for_it_says_so(format: ModuleType) -> None:
+    for text in (DAY, NIGHT):
+        with pytest.raises(SchemaError, match=r"no type for column 'at' \(time\)"):
+            format.write(Schema.parse(text))
+
+
+def test_the_audits_rows_reach_both_ends() -> None:
+    column = Time(first=dt.time(22), last=dt.time(6))
+    assert [_value(column, place) for place in (0.0, 0.25, 1.0)] == [dt.time(22), dt.time(0), dt.time(6)]
+
+
 def test_from_a_file_to_a_report(tmp_path: Path) -> None:
     """Most rows lie within an hour of midnight, on both sides of it; so they do in what comes back."""
     rng = np.random.default_rng(0)
@@ -115,3 +130,5 @@ def test_from_a_file_to_a_report(tmp_path: Path) -> None:
     assert np.mean([t.hour in (23, 0) for t in made]) > 0.9
     assert 0.35 < np.mean([t.hour == 23 for t in made]) < 0.65
     assert dpmerf("verify", "out/release", cwd=tmp_path).returncode == 0
+    told = dpmerf("answer", "out/release", "share of ill by at", cwd=tmp_path)
+    assert told.returncode == 0 and "12:00:00" in told.stdout and "11:59:00" in told.stdout, told.stderr

@@ -207,4 +207,7 @@ def written(evidence: Evidence, column: str, number: float) -> Any:
         return str(np.datetime64("1970-01-01") + np.timedelta64(round(number), "D"))
     if kind == "timestamp":
         return str(np.datetime64("1970-01-01T00:00:00") + np.timedelta64(round(number), "s"))
+    if kind == "time":
+        at = round(number) % 86_400
+        return f"{at // 3600:02}:{at // 60 % 60:02}:{at % 60:02}"
     return round(number) if kind == "integer" else float(f"{number:.6g}")

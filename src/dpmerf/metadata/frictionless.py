@@ -6,7 +6,7 @@ from typing import Any
 
 from dpmerf.errors import SchemaError
 from dpmerf.metadata.pick import pick_table
-from dpmerf.schema import Category, Integer, Number, Numeric, Schema
+from dpmerf.schema import Category, Integer, Number, Numeric, Schema, Time
 from dpmerf.schema.facts import Facts, TableFacts, column
 
 NAME = "frictionless"
@@ -105,7 +105,7 @@ def write(schema: Schema, table: str = "table") -> dict[str, Any]:
             said.pop("values")
             kind = "string" if isinstance(declared.values[0], str) else "number"
             kind = "integer" if isinstance(declared.values[0], int) else kind
-        elif isinstance(declared, Numeric):
+        elif isinstance(declared, Numeric) and not isinstance(declared, Time):  # whose ends may lie over midnight
             low, high = ("min", "max") if isinstance(declared, Number | Integer) else ("first", "last")
             limits |= {"minimum": said.pop(low), "maximum": said.pop(high)}
             kind = {"number": "number", "integer": "integer", "date": "date"}.get(declared.kind, "datetime")
