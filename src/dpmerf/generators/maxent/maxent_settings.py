@@ -89,7 +89,7 @@ class Settings:
     def read(cls, told: dict[str, Any]) -> Settings:
         """From JSON, whose lists are tuples here; what an older model does not name has its default.
 
-        ValueError if a number is of another type than its default, or a thousand times larger: a file that was changed.
+        ValueError if a number is of another type than its default, or beyond all sense: a file that was changed.
         """
         values: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in told.items()}
         usual = cls()
@@ -107,5 +107,6 @@ def _like(number: Any, default: Any) -> bool:
     first = max(default) if isinstance(default, tuple) else default
     if isinstance(first, bool) or isinstance(number, bool):
         return isinstance(first, bool) and isinstance(number, bool)
-    whole = isinstance(number, int)
-    return (whole or (isinstance(first, float) and isinstance(number, float))) and 0 <= number <= 1_000 * max(1, first)
+    whole = isinstance(first, int)
+    most = (1_000 if whole else 1_000_000) * max(1, first)
+    return isinstance(number, int if whole else int | float) and 0 <= number <= most
