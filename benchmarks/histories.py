@@ -66,7 +66,7 @@ def _data(this: Run, name: str, repeat: int) -> tuple[Persons, Tables, Tables | 
         rows = 20_000 if name == "demo" or this.quick else MANY
         return Persons.load(SCHEMA), {"rows": patients(rows, seed=0)}, None
     folder = folder_of(this.data_dir)
-    persons = Persons.load(SCHEMAS / f"{name}.toml")
+    persons = Persons.load(SCHEMAS / ("randhie_persons.toml" if name == "randhie" else f"{name}.toml"))
     if name == "nafld":
         return persons, {t: _text_key(pq.read_table(folder / f"nafld_{t}.parquet")) for t in persons.tables}, None
     whole = _randhie(pq.read_table(folder / "randhie.parquet"))
