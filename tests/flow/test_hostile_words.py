@@ -144,8 +144,11 @@ def test_an_alphabet_without_greek_and_a_full_disk_at_the_other_end(place: Path)
 
 
 def test_a_signal_during_the_imports(place: Path) -> None:
-    process = subprocess.Popen([sys.executable, "-c", COMMAND + "main()"], cwd=place, stderr=subprocess.PIPE, text=True)
-    time.sleep(0.7)  # Python is up, torch is not
+    code = COMMAND + "print('up', flush=True); main()"
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    process = subprocess.Popen([sys.executable, "-c", code], cwd=place, text=True, **pipes)
+    assert process.stdout is not None and process.stdout.readline() == "up\n"
+    time.sleep(0.3)  # the command runs, torch is not there yet
     process.send_signal(signal.SIGINT)
     _, words = process.communicate(timeout=60)
     assert process.returncode == 130 and words.startswith("error: stopped") and words.count("\n") == 1, words

@@ -86,6 +86,9 @@ def test_a_generator_takes_its_own_settings(wide_release: Release) -> None:
     settings = EllipticSettings(quantiles=33, moved=False, longest=2.5)
     generator = dpmerf.train(wide_release, settings=settings).generator
     state = generator.state()
-    assert state.tensors["quantiles"].shape[-1] == 33 and state.settings == {"longest": 2.5, "moved": False}
+    assert (
+        state.tensors["quantiles"].shape[-1] == 33
+        and state.settings.items() >= {"longest": 2.5, "moved": False}.items()
+    )
     again = type(generator).from_state(wide_release, state)
     assert again.state().settings == state.settings
