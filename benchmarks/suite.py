@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks import suite_targets
 from benchmarks.ablation import DELTA, EPSILON
 from benchmarks.methods import Task, dpmerf_preset
 from benchmarks.pages import table
@@ -39,6 +40,8 @@ def run(this: Run) -> None:
                 key = f"suite/{name}/{method}/{repeat}"
                 if this.wants(f"/{key}/"):
                     this.store.cell(key, partial(cell, this, name, method, repeat))
+    if not this.quick:
+        suite_targets.run(this)
 
 
 def cell(this: Run, name: str, method: str, repeat: int) -> dict[str, Any]:
@@ -58,13 +61,14 @@ def page(store: Store) -> str:
         before = found["suite_before"].get((name, "default"))
         if real is None or (ours is None and before is None):
             continue
-        shown = [_arrow(_way(before, real), _way(ours, real))]
+        figures = [_arrow(_way(before, real), _way(ours, real))]
         for key in COLUMNS:
             pair = _arrow(*((f"{m[key]:.3f}" if m and key in m else "") for m in (before, ours)))
             beside = f" ({real[key]:.3f})" if key in real else ""
-            shown.append(f"{pair}{beside}" if pair else "–")
-        lines.append([name, *shown, str(int((ours or before or {})["runs"]))])
-    return table(["table", "utility", *COLUMNS.values(), "runs"], lines) if lines else ""
+            figures.append(f"{pair}{beside}" if pair else "–")
+        lines.append([name, *figures, str(int((ours or before or {})["runs"]))])
+    shown = table(["table", "utility", *COLUMNS.values(), "runs"], lines) if lines else ""
+    return "\n\n".join(text for text in (shown, suite_targets.page(store)) if text)
 
 
 def _means(store: Store, experiment: str) -> dict[tuple[str, str], dict[str, float]]:

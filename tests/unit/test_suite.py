@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pyarrow as pa
 import pytest
-from benchmarks import suite, suite_scores, suite_tables
+from benchmarks import suite, suite_scores, suite_tables, suite_targets
 from benchmarks.protocols import Split
 from benchmarks.store import Store
 from benchmarks.suite_simulated import SIMULATED
@@ -57,3 +59,23 @@ def test_the_page_has_a_line_a_table(tmp_path) -> None:  # type: ignore[no-untyp
     store.write("suite/spikes/default/1", {**score, "utility": 0.7})
     store.write("suite_before/spikes/default/1", {**score, "utility": 0.6})
     assert "| spikes | 0.25 → 0.50 |" in suite.page(store)
+
+
+def test_targets_see_what_they_name(tmp_path: Path) -> None:
+    real = np.random.default_rng(0).lognormal(0, 1, 10_000)
+    assert suite_targets.tails(real, real) == {"mean": 0, "sd": 0, "q99": 0, "q99.9": 0, "beyond": 0}
+    assert suite_targets.tails(real, np.append(real, 100 * real.max()))["mean"] > 0.05
+    for name, (make, _, check) in suite_targets.SIMULATED.items():
+        found = check(*[make(4_000, 1)[1]] * 2, 1)
+        wanted = [t for t in suite_targets.targets() if t.table == name]
+        assert wanted and all(
+            found[t.figure] <= t.value if t.side == "<=" else found[t.figure] >= t.value for t in wanted
+        )
+    store = Store(tmp_path)
+    store.write("suite_targets/codes/1", {"consistent": 0.8, "one-way": 0.05})
+    store.write(
+        "suite_targets/adult 1,000/1",
+        {f"{m} {k}": 0.1 for m in ("default", "alone") for k in ("1-way", "2-way", "utility")},
+    )
+    shown = suite_targets.page(store)
+    assert "| 0.8000 | 0.8000 | 0 of 1 |" in shown and "0.1000 against 0.1000" in shown
