@@ -12,7 +12,7 @@ import torch
 import dpmerf.private.discover as room
 from dpmerf.accounting.unit import Unit
 from dpmerf.discovery import Discovery, Purchase
-from dpmerf.discovery.discovery import second_look
+from dpmerf.encoding.codec import Batch
 from dpmerf.features.algebra import BITS
 from dpmerf.private.contribute import Sums
 from dpmerf.private.noise import OpenDPGaussian
@@ -89,30 +89,50 @@ def test_a_threshold_without_noise_is_caught(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_a_value_shown_below_the_threshold_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     purchase, here, there, event = _secret()
-    monkeypatch.setattr(Purchase, "threshold", lambda self, columns: (self.mu and 5.0, 1, 1.0))
+    monkeypatch.setattr(Purchase, "threshold", lambda self, columns, turn=0: (self.mu and 5.0, 1, 1.0))
     assert _broken(event, purchase, here, there)
 
 
 def test_bounds_from_the_exact_largest_value_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     purchase, here, there, event = _largest()
 
-    def exact(rows, purchase, phi, stage, windows, noise, bars):  # type: ignore[no-untyped-def]
+    def exact(rows, purchase, phi, stage, names, noise, bars):  # type: ignore[no-untyped-def]
         sums = Sums(phi)
         for table in rows.batches(["n"]):
             numbers = np.array(table.column("n"))
             if stage == "scales":
                 numbers = np.array([numbers.min(), numbers.max()] * (len(numbers) // 2))
             seen = room.look(pa.array(numbers), purchase.reading.cells)
-            codes = {"n#scale": room.scale(seen)}
-            if stage != "scales":
-                codes = {"n#window": room.window(seen, *windows["n"]), "n#digits": room.digits(seen)}
-            from dpmerf.encoding.codec import Batch
-
+            codes = {"n#scale": room.scale(seen), "n#digits": room.digits(seen)}
             sums.add(Batch(torch.zeros(len(numbers), 0), {k: torch.from_numpy(v) for k, v in codes.items()}))
         return tuple(noise.add(sums.total(), purchase.sigma(stage, phi)).tolist())
 
     monkeypatch.setattr(room, "_noisy", exact)
     assert _broken(event, purchase, here, there)
+
+
+def test_tails_without_noise_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    purchase, here, there, event = _largest()
+    monkeypatch.setattr(Purchase, "shared_sigma", lambda self, stage, share=1.0: 2.0**-10)
+    assert _broken(event, purchase, here, there)
+
+
+def test_a_row_that_counts_fully_in_every_column_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bound that looks with shared weights rest on, in whole numbers; and a map that breaks it."""
+    draw = np.random.default_rng(4)
+    codes = [draw.integers(-1, 5, 200) for _ in range(7)]
+
+    def rows() -> np.ndarray:
+        return np.array([room.shared_sums([c[i : i + 1] for c in codes], 5).flatten() for i in range(200)], dtype=float)
+
+    one = rows()
+    apart = np.linalg.norm(one[:, None] - one[None], axis=2)
+    assert np.linalg.norm(one, axis=1).max() <= 2**BITS and apart.max() <= math.sqrt(2) * 2**BITS
+    assert np.linalg.norm(one, axis=1).max() > 0.999 * 2**BITS  # the bound is reached
+    whole = room.shared_sums(codes, 5).flatten()
+    assert (one.sum(axis=0) == whole).all()  # batches change nothing
+    monkeypatch.setattr(room, "weights", lambda codes: np.full(len(codes[0]), 2.0**BITS))
+    assert np.linalg.norm(rows(), axis=1).max() > 2**BITS
 
 
 def test_a_row_fills_one_place_of_each_look() -> None:
@@ -121,14 +141,8 @@ def test_a_row_fills_one_place_of_each_look() -> None:
     purchase = _purchase({"a": "open", "b": "open"}, len(texts))
     scales = room.map_of_scales(purchase.looked_at)
     table = pa.table({"a": pa.array(texts, pa.string()), "b": pa.array(texts[::-1], pa.string())})
-    coarse = room.first_look(
-        purchase, tuple(room._noisy(open_rows(table), purchase, scales, "scales", {}, OpenDPGaussian(), room.SILENT))
-    )
-    windows, ranges = second_look(purchase, coarse)
-    for stage, phi, found in (("scales", scales, {}), ("ranges", ranges, windows)):
-        if not phi.blocks:
-            continue
-        rows = [_exact(table.slice(i, 1), purchase, phi, stage, found) for i in range(len(texts))]
+    for stage, phi in (("scales", scales), ("digits", room.map_of_digits(purchase.looked_at))):
+        rows = [_exact(table.slice(i, 1), purchase, phi, stage) for i in range(len(texts))]
         norm, diameter = phi.integer_bounds
         assert max(float(np.linalg.norm(r)) for r in rows) <= norm
         assert max(float(np.linalg.norm(r - s)) for r in rows for s in rows) <= diameter
@@ -138,7 +152,7 @@ def test_a_row_fills_one_place_of_each_look() -> None:
     assert scales.diameter == pytest.approx(2.0) and scales.integer_bounds[1] >= 2**BITS * 2
 
 
-def _exact(table: pa.Table, purchase: Purchase, phi, stage: str, windows) -> np.ndarray:  # type: ignore[no-untyped-def]
+def _exact(table: pa.Table, purchase: Purchase, phi, stage: str) -> np.ndarray:  # type: ignore[no-untyped-def]
     from fixed_noise import FixedNoise
 
     class Silent(FixedNoise):  # type: ignore[misc]
@@ -146,4 +160,4 @@ def _exact(table: pa.Table, purchase: Purchase, phi, stage: str, windows) -> np.
             return sums
 
     one = Purchase(purchase.columns, {}, EPSILON, DELTA, Unit(), 1, Reading())
-    return np.array(room._noisy(open_rows(table), one, phi, stage, windows, Silent(), room.SILENT), dtype=float)
+    return np.array(room._noisy(open_rows(table), one, phi, stage, one.looked_at, Silent(), room.SILENT), dtype=float)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, final
@@ -13,9 +13,10 @@ import numpy as np
 
 import dpmerf
 from dpmerf.accounting.gaussian import at_most, attacker_odds
-from dpmerf.discovery.bought import Coarse, Noisy, Values, coarse, facts, rows_of, windows
-from dpmerf.discovery.looks import SCALES
-from dpmerf.discovery.purchase import TEXT, Purchase, map_of_ranges, map_of_scales
+from dpmerf.discovery.bought import Values, facts, rows_of
+from dpmerf.discovery.looks import DIGITS, PARTS, SCALES
+from dpmerf.discovery.purchase import MOMENT, NUMBER, TEXT, Purchase, map_of_digits, map_of_scales
+from dpmerf.discovery.ranges import Coarse, Noisy, coarse, widened
 from dpmerf.errors import ArtefactError, DpmerfError
 from dpmerf.features.algebra import BITS, FeatureMap
 from dpmerf.folders import read_bytes, read_json, write_folder
@@ -26,7 +27,7 @@ from dpmerf.schema import Schema
 from dpmerf.schema.facts import TableFacts
 from dpmerf.schema.toml import write
 
-FORMAT = 1
+FORMAT = 2  # 1 had no tails and one round of values
 DOCUMENT, CARD, SCHEMA = "discovery.json", "CARD.md", "schema.toml"
 _LONGEST = 256  # characters of a value
 
@@ -34,21 +35,24 @@ _LONGEST = 256  # characters of a value
 @final
 @dataclass(frozen=True)
 class Discovery:
-    """What was bought: noisy sums by stage in units of the integer grid, and frequent values with noisy counts."""
+    """What was bought: noisy sums by stage in units of the integer grid, and frequent values with noisy weights."""
 
     purchase: Purchase
     noise: str
-    scales: tuple[int, ...]
-    ranges: tuple[int, ...]
-    values: dict[str, tuple[tuple[str | None, int], ...]]  # the first of a column, None, is its nulls
+    scales: tuple[int, ...] = ()
+    tails: tuple[int, ...] = ()
+    ends: tuple[int, ...] = ()
+    digits: tuple[int, ...] = ()
+    values: dict[str, tuple[tuple[str, int], ...]] = field(default_factory=dict)  # the most frequent round first
+    left: tuple[int, ...] = ()  # nulls and rows without a named value, of each column of texts
     charge: Charge | None = None
 
     # --- what follows from it ----------------------------------------------------------------------------------------
 
     @cached_property
     def coarse(self) -> dict[str, Coarse]:
-        """Each looked-at column after the first stage."""
-        return first_look(self.purchase, self.scales)
+        """Each looked-at column after two stages."""
+        return second_look(self.purchase, first_look(self.purchase, self.scales), self.tails, self.rows)
 
     @cached_property
     def rows(self) -> float:
@@ -57,29 +61,32 @@ class Discovery:
     @cached_property
     def facts(self) -> TableFacts:
         purchase = self.purchase
-        numeric, phi = second_look(purchase, self.coarse)
-        closer = dict(_split(phi, self.ranges, purchase.sigma("ranges", phi))) if numeric else {}
-        columns = {}
-        for name in purchase.columns:
-            columns[name] = facts(
+        numeric = measured(self.coarse)
+        ends = _shared(numeric, self.ends, PARTS, purchase.shared_sigma("ends")) if numeric else {}
+        phi = map_of_digits(numeric)
+        digits = _split(phi, self.digits, purchase.sigma("digits", phi)) if numeric else {}
+        columns = {
+            name: facts(
                 purchase,
                 name,
                 self.coarse.get(name),
-                closer.get(f"{name}#window"),
-                closer.get(f"{name}#digits"),
+                ends.get(name),
+                digits.get(f"{name}#digits"),
                 self._values(name),
                 self.rows,
             )
+            for name in purchase.columns
+        }
         reading = purchase.reading.model_dump(mode="json", exclude_unset=True)
         return TableFacts(columns, reading=reading)
 
     def _values(self, name: str) -> Values | None:
         if name not in self.values:
             return None
-        sigma, _, threshold = self.purchase.threshold(len(self.values))
-        (_, null), *named = self.values[name]
-        found = tuple((str(value), count / 2**BITS) for value, count in named)
-        return Values(found, null / 2**BITS, sigma, threshold)
+        sigma = self.purchase.shared_sigma("values", self.purchase.settings.left)
+        threshold = self.purchase.threshold(len(self.values), len(self.purchase.rounds(len(self.values))) - 1)[2]
+        null, left = _shared(tuple(self.values), self.left, 2, sigma)[name].counts.tolist()
+        return Values(tuple(value for value, _ in self.values[name]), null, left, sigma, threshold)
 
     def schema_text(self) -> str:
         """TOML, with what was bought marked."""
@@ -161,8 +168,11 @@ This discovery is ({p.epsilon:g}, {p.delta:g})-differentially private. It adds t
             "noise": self.noise,
             "ledger": None if self.charge is None else asdict(self.charge),
             "scales": list(self.scales),
-            "ranges": list(self.ranges),
+            "tails": list(self.tails),
+            "ends": list(self.ends),
+            "digits": list(self.digits),
             "values": {name: [list(pair) for pair in found] for name, found in self.values.items()},
+            "left": list(self.left),
         }
         document["hash"] = digest(document)
         text = json.dumps(document, indent=1, ensure_ascii=False) + "\n"
@@ -202,8 +212,8 @@ This discovery is ({p.epsilon:g}, {p.delta:g})-differentially private. It adds t
 
 
 _FIELDS = {
-    "format", "kind", "made_with", "purchase", "purchase_hash", "guarantee", "noise", "ledger", "scales", "ranges",
-    "values", "hash",
+    "format", "kind", "made_with", "purchase", "purchase_hash", "guarantee", "noise", "ledger", "scales", "tails",
+    "ends", "digits", "values", "left", "hash",
 }  # fmt: skip
 
 
@@ -212,20 +222,24 @@ def _read(document: dict[str, Any]) -> Discovery:
     charge = document["ledger"]
     values = {}
     for name, pairs in document["values"].items():
-        if not pairs or pairs[0][0] is not None or any(type(v) is not str or len(v) > _LONGEST for v, _ in pairs[1:]):
+        if any(type(v) is not str or len(v) > _LONGEST for v, _ in pairs):
             raise ValueError
         values[name] = tuple((value, _whole(count)) for value, count in pairs)
     found = Discovery(
         purchase,
         str(document["noise"]),
         tuple(map(_whole, document["scales"])),
-        tuple(map(_whole, document["ranges"])),
+        tuple(map(_whole, document["tails"])),
+        tuple(map(_whole, document["ends"])),
+        tuple(map(_whole, document["digits"])),
         values,
+        tuple(map(_whole, document["left"])),
         None if charge is None else Charge(**charge),
     )
-    if len(found.scales) != len(purchase.looked_at) * SCALES or set(values) != set(
-        text_columns(purchase, found.coarse)
-    ):
+    numeric, texts = measured(found.coarse), text_columns(purchase, found.coarse)
+    sizes = (len(found.scales), len(found.ends), len(found.digits), len(found.left))
+    expected = (len(purchase.looked_at) * SCALES, len(numeric) * PARTS, len(numeric) * DIGITS, len(texts) * 2)
+    if sizes != expected or tuple(values) != texts:
         raise ValueError
     return found
 
@@ -245,7 +259,7 @@ def noisy_scales(purchase: Purchase, sums: tuple[int, ...]) -> dict[str, Noisy]:
         return {}
     phi = map_of_scales(purchase.looked_at)
     found = _split(phi, sums, purchase.sigma("scales", phi))
-    return {name.removesuffix("#scale"): noisy for name, noisy in found}
+    return {name.removesuffix("#scale"): noisy for name, noisy in found.items()}
 
 
 def first_look(purchase: Purchase, sums: tuple[int, ...]) -> dict[str, Coarse]:
@@ -255,10 +269,18 @@ def first_look(purchase: Purchase, sums: tuple[int, ...]) -> dict[str, Coarse]:
     return {name: coarse(purchase, name, noisy, rows) for name, noisy in seen.items()}
 
 
-def second_look(purchase: Purchase, found: dict[str, Coarse]) -> tuple[dict[str, tuple[float, float]], FeatureMap]:
-    """Windows of the columns of numbers and moments, and the map of the second stage."""
-    numeric = windows(found)
-    return numeric, map_of_ranges(tuple(numeric), numeric, purchase.settings.digits)
+def second_look(purchase: Purchase, found: dict[str, Coarse], sums: tuple[int, ...], rows: float) -> dict[str, Coarse]:
+    """The same with what lies outside of what the first stage saw."""
+    numeric = measured(found)
+    if not numeric:
+        return found
+    tails = _shared(numeric, sums, SCALES, purchase.shared_sigma("tails"))
+    return {**found, **{name: widened(purchase, found[name], tails[name], rows) for name in numeric}}
+
+
+def measured(found: dict[str, Coarse]) -> tuple[str, ...]:
+    """Columns of numbers and moments."""
+    return tuple(name for name, c in found.items() if c.kind in (NUMBER, MOMENT))
 
 
 def text_columns(purchase: Purchase, found: dict[str, Coarse]) -> tuple[str, ...]:
@@ -270,14 +292,22 @@ def text_columns(purchase: Purchase, found: dict[str, Coarse]) -> tuple[str, ...
     )
 
 
-def _split(phi: FeatureMap, sums: tuple[int, ...], sigma: float) -> list[tuple[str, Noisy]]:
-    """Each block in rows."""
+def _split(phi: FeatureMap, sums: tuple[int, ...], sigma: float) -> dict[str, Noisy]:
+    """Each block in rows, by its variable."""
     if len(sums) != phi.dim:
         raise ArtefactError("the discovery has another number of coordinates than its purchase asks for")
-    found, start = [], 0
+    found, start = {}, 0
     for block in phi.blocks:
         part = np.array(sums[start : start + block.dim], dtype=np.float64)
         unit = block.weight * 2**BITS
-        found.append((block.cells[0].name, Noisy(part / unit, sigma / unit)))
+        found[block.cells[0].name] = Noisy(part / unit, sigma / unit)
         start += block.dim
     return found
+
+
+def _shared(names: tuple[str, ...], sums: tuple[int, ...], size: int, sigma: float) -> dict[str, Noisy]:
+    """Weights of a look that a row's columns share, in rows: at most the number of rows."""
+    if len(sums) != len(names) * size:
+        raise ArtefactError("the discovery has another number of coordinates than its purchase asks for")
+    whole = np.array(sums, dtype=np.float64).reshape(len(names), size) / 2**BITS
+    return {name: Noisy(part, sigma) for name, part in zip(names, whole, strict=True)}

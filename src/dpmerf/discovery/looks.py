@@ -1,8 +1,8 @@
 """Looks: what a cell is and how large, before anything is declared. Each look is a function of that cell alone.
 
 Three of them, each a discrete variable with a fixed number of places, so that one row fills one place a column:
-`scale` (null, text, flag, and the power of two of a number or of the distance of a moment from the year 2000), `window`
-(one of equal parts of an interval, or outside of it) and `digits` (decimals, trailing zeros, whole days or minutes).
+`scale` (null, text, flag, and the power of two of a number or of the distance of a moment from the year 2000), `parts`
+(one of the parts of an interval, or none) and `digits` (decimals, trailing zeros, whole days or minutes).
 """
 
 from __future__ import annotations
@@ -28,8 +28,7 @@ NEGATIVE = POSITIVE + OCTAVES
 AFTER = NEGATIVE + OCTAVES
 BEFORE = AFTER + DAYS
 SCALES = BEFORE + DAYS
-PARTS = 64  # of a window; below, above and absent come on top
-WINDOW = PARTS + 3
+PARTS = 64  # at most, of the ends of a range
 DIGITS = 13  # absent, zero, whole numbers by trailing zeros (0 to 3), decimals (1 to 6), more
 YEAR_2000 = 946_684_800  # seconds since 1970
 DAY = 86_400
@@ -97,12 +96,16 @@ def scale(seen: Cells) -> np.ndarray:
     return np.where(~np.isnan(seen.moment), np.where(days >= 0, AFTER, BEFORE) + power, code).astype(np.int64)
 
 
-def window(seen: Cells, low: float, high: float) -> np.ndarray:
-    """(n,) places among WINDOW: absent, below, the equal parts of [low, high), above."""
+def parts(seen: Cells, edges: tuple[tuple[float, ...], ...]) -> np.ndarray:
+    """(n,) the part of one of the intervals in which each value lies, counted through; −1: in none."""
     value = seen.value
-    with np.errstate(over="ignore", invalid="ignore"):
-        part = np.floor((np.nan_to_num(value) - low) / ((high - low) / PARTS))
-    return np.where(np.isnan(value), 0, np.clip(part, -1, PARTS) + 2).astype(np.int64)
+    found, before = np.full(len(value), -1), 0
+    for line in edges:
+        place = np.searchsorted(np.array(line), value, side="right") - 1
+        inside = (place >= 0) & (place < len(line) - 1) & ~np.isnan(value)
+        found[inside] = place[inside] + before
+        before += len(line) - 1
+    return found.astype(np.int64)
 
 
 def digits(seen: Cells) -> np.ndarray:

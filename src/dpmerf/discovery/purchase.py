@@ -14,15 +14,16 @@ import pyarrow as pa
 from dpmerf.accounting.curve import upper_tail
 from dpmerf.accounting.gaussian import check_delta, check_epsilon, discrete_delta, epsilon_of, mu_of
 from dpmerf.accounting.unit import Unit
-from dpmerf.discovery.looks import DIGITS, SCALES, WINDOW
+from dpmerf.discovery.looks import DIGITS, PARTS, SCALES
 from dpmerf.encoding.codec import Variable
 from dpmerf.errors import ArtefactError, DpmerfError, PlanError
 from dpmerf.features.algebra import BITS, FeatureMap, onehot, total
 from dpmerf.schema.notation import Reading
 
-FORMAT = 1
+FORMAT = 2  # 1 had no tails and one round of values
 OPEN, NUMBER, MOMENT, FLAG, TEXT, LEFT_OUT = "open", "number", "moment", "flag", "text", "left out"
 _LOOKED_AT = (OPEN, NUMBER, MOMENT)
+LOOKS = ("scales", "tails", "ends", "digits")
 SLACK = 1e-3  # of δ, left for the discrete sampler of the release that follows
 MOST_KEYS = 2**36  # values of a column that can be counted, where the number of rows is not public
 
@@ -32,21 +33,33 @@ MOST_KEYS = 2**36  # values of a column that can be counted, where the number of
 class Settings:
     """How a budget is divided, and how sure a fact must be. ADR 13 says why."""
 
-    scales: float = 0.30  # of μ²: kinds, nulls and powers of two,
-    ranges: float = 0.10  # and windows and digits; half each where nothing can be text
-    digits: float = 0.25  # of a column's squared norm in `ranges`
+    scales: float = 0.10  # of μ²: kinds, nulls and powers of two; all five divided by their sum where one is left out
+    tails: float = 0.45  # powers of two of the rows that lie outside of what was seen
+    ends: float = 0.09  # the last powers of two, in parts
+    digits: float = 0.04
+    values: float = 0.32  # frequent texts:
+    rounds: tuple[float, ...] = (0.15, 0.25, 0.5)  # of `values`; a row counts by what is not yet named alone,
+    one_round: float = 0.9  # or all in one, where so few columns hold texts that rounds do not pay,
+    few: int = 2
+    left: float = 0.1  # and what has no name in the end
     threshold_delta: float = 0.25  # of δ: how likely, at most, a value held by one unit shows
     least: float = 0.1  # times σ: a value held by fewer rows is never shown
     sure: float = 4.75  # times σ: a place that is occupied by itself,
-    near: float = 2.5  # and beside one that is,
-    beside: float = 3.0  # or, in a window, at most two parts from one
-    null: float = 1.5  # and by nulls
-    more: float = 0.1  # share of the rows in the last power of two from which one more is assumed
-    narrow: int = 2  # powers of two, at most, of numbers that lie far from zero: their window draws the bounds in,
-    tail: float = 0.0075  # as do all windows whose parts show so small a share of the rows
-    margin: float = 0.25  # of a window's occupied part, added on both sides; less where noise is small
+    near: float = 2.5  # and beside one that is
+    beyond: float = 2.2  # times σ, at least: one of the three powers of two beyond the last seen,
+    enough: float = 0.001  # or this share of the rows, if that is more, and at most
+    beyond_most: float = 3.5  # times σ
+    reach: int = 3
+    part: float = 2.5  # and a part of the last one
+    null: float = 1.5  # and nulls
+    other: float = 2.0  # and rows without a named value
+    more: float = 0.1  # share of the rows in the last power of two from which one more is looked at,
+    blind: float = 0.002  # if σ of the tails is more than a third of this share of the rows
+    narrow: int = 2  # powers of two, at most, of numbers that lie far from zero: their lower end is looked at too
+    margin: float = 0.3  # of such a range, added on both sides; half of it where noise is small,
+    tail: float = 0.0075  # that is, where a part shows less than half of this share of the rows
+    rest: float = 0.0002  # share of the rows that may lie beyond a tail that goes on as it was seen to fall
     logarithmic: int = 7  # powers of two from which a scale is logarithmic
-    named: float = 0.02  # share of the rows without a name, below which there is no `other`
     key_share: float = 0.05  # share of the rows with a frequent value, below which a text is an id
 
 
@@ -112,11 +125,12 @@ class Purchase:
     @cached_property
     def shares(self) -> dict[str, float]:
         """Of μ², by stage: those that this table needs."""
-        scales, ranges = (self.settings.scales, self.settings.ranges) if self.may_be_text else (0.5, 0.5)
-        found = {"scales": scales, "ranges": ranges} if self.looked_at else {}
+        told = self.settings
+        found = {stage: getattr(told, stage) for stage in LOOKS} if self.looked_at else {}
         if self.may_be_text:
-            found["values"] = 1 - math.fsum(found.values())
-        return found
+            found["values"] = told.values
+        whole = math.fsum(found.values())
+        return {stage: share / whole for stage, share in found.items()}
 
     @cached_property
     def threshold_delta(self) -> float:
@@ -131,8 +145,8 @@ class Purchase:
         """Of the discrete sampler, with all coordinates at the least noise that any stage can have."""
         mu = mu_of(self.epsilon, self.delta)
         least = self.unit.sensitivity(1.0, 1.0) * 2**BITS / mu
-        fixed = len(self.looked_at) * (SCALES + WINDOW + DIGITS)
-        keys = (self.rows if self.unit.rows_public else MOST_KEYS) * len(self.may_be_text)
+        fixed = len(self.looked_at) * (2 * SCALES + PARTS + DIGITS) + 2 * len(self.may_be_text)
+        keys = (self.rows if self.unit.rows_public else MOST_KEYS) * len(self.may_be_text) * len(self.settings.rounds)
         return discrete_delta(epsilon, fixed + keys, least)
 
     @cached_property
@@ -162,17 +176,25 @@ class Purchase:
         """The noise of a stage whose map is `phi`, in units of the integer grid."""
         return self.unit.sensitivity(*phi.integer_bounds) / self.mu_of_stage(stage)
 
-    def threshold(self, columns: int) -> tuple[float, int, float]:
-        """(σ in rows, least count, threshold) of the values of so many columns.
+    def shared_sigma(self, stage: str, share: float = 1.0) -> float:
+        """The noise, in rows, of a part of a stage whose rows have norm 1 at most and no negative entry."""
+        return self.unit.sensitivity(1.0, math.sqrt(2)) / (self.mu_of_stage(stage) * math.sqrt(share))
+
+    def rounds(self, columns: int) -> tuple[float, ...]:
+        """Shares of `values`, a round each, for so many columns."""
+        return self.settings.rounds if columns > self.settings.few else (self.settings.one_round,)
+
+    def threshold(self, columns: int, turn: int = 0) -> tuple[float, int, float]:
+        """(σ in rows, least weight, threshold) of the values of so many columns in one round.
 
         Of two neighbouring tables, at most k values a column (k rows of a unit) pass `least` in the first alone. Each
-        has at most least − 1 + k rows, and shows with a probability of at most Q((threshold − least + 1 − k) ÷ σ).
+        weighs less than least + k there, and shows with a probability of at most Q((threshold − least − k) ÷ σ).
         """
-        k = self.unit.max_rows
-        sigma = self.unit.sensitivity(math.sqrt(columns), math.sqrt(2 * columns)) / self.mu_of_stage("values")
+        k, rounds = self.unit.max_rows, self.rounds(columns)
+        sigma = self.shared_sigma("values", rounds[turn])
         least = max(1, math.ceil(self.settings.least * sigma))
-        allowed = self.threshold_delta / ((1 + math.exp(min(self.epsilon, 700.0))) * columns * k)
-        return sigma, least, least - 1 + k + _far_out(allowed) * sigma
+        allowed = self.threshold_delta / ((1 + math.exp(min(self.epsilon, 700.0))) * columns * k * len(rounds))
+        return sigma, least, least + k + _far_out(allowed) * sigma
 
     # --- as data -----------------------------------------------------------------------------------------------------
 
@@ -210,7 +232,7 @@ class Purchase:
                 Unit.from_dict(data["unit"]),
                 int(data["rows"]),
                 Reading.model_validate(data["reading"]),
-                Settings(**data["settings"]),
+                Settings(**{**data["settings"], "rounds": tuple(map(float, data["settings"]["rounds"]))}),
             )
         except DpmerfError:
             raise
@@ -226,10 +248,9 @@ def map_of_scales(columns: tuple[str, ...]) -> FeatureMap:
     return total([onehot(Variable(f"{name}#scale", SCALES)) for name in columns])
 
 
-def map_of_ranges(columns: tuple[str, ...], windows: dict[str, tuple[float, float]], digits: float) -> FeatureMap:
-    """Windows and digits side by side; a column without a window has digits alone."""
-    parts = [math.sqrt(1 - digits) * onehot(Variable(f"{name}#window", WINDOW)) for name in columns if name in windows]
-    return total([*parts, *(math.sqrt(digits) * onehot(Variable(f"{name}#digits", DIGITS)) for name in columns)])
+def map_of_digits(columns: tuple[str, ...]) -> FeatureMap:
+    """The same for digits."""
+    return total([onehot(Variable(f"{name}#digits", DIGITS)) for name in columns])
 
 
 def _stored_kind(stored: pa.DataType | None) -> str:
