@@ -18,7 +18,7 @@ import torch
 from command import dpmerf
 from dpmerf.generators.threads import VARIABLE, few_threads
 from dpmerf.private.ledger import Ledger
-from dpmerf.report.svg import canvas, picture
+from dpmerf.report.svg import Plot, picture
 
 SCHEMA = '[columns.a]\nkind = "number"\nmin = 0\nmax = 1\n[columns.b]\nkind = "category"\nvalues = ["x", "y"]\n'
 ESCAPE = "\x1b[31m"
@@ -81,11 +81,14 @@ def test_brackets_in_names_are_no_markup(place: Path) -> None:
     assert "[bold]" in shown.stdout.replace("\n", "").replace(" ", "")
 
 
-def test_a_dollar_sign_in_a_name_is_a_dollar_sign() -> None:
-    figure, axes = canvas(200, 100)
-    axes.set_title("$a_{")
-    axes.set_xticks([0, 1], ["$x^", "US$ 5 – $6"])
-    assert "$a_{" in picture(figure, "name", "words").svg
+def test_words_in_a_picture_are_words() -> None:
+    plot = Plot(200, 100)
+    plot.x.label, plot.y.label = "$a_{", "</text><script>"
+    plot.x.ticks = [(0, "$x^"), (1, "a < b & c")]
+    plot.named('"quoted" <b>', "red")
+    drawn = picture(plot, "name", 'words "of" <it>').svg
+    assert all(words in drawn for words in ("$a_{", "$x^", "a &lt; b &amp; c", "&quot;of&quot; &lt;it&gt;"))
+    assert "<script>" not in drawn and "<b>" not in drawn
 
 
 def test_files_are_not_written_over_unless_asked(place: Path) -> None:

@@ -50,3 +50,8 @@ def test_the_package_offers_its_names_without_importing_them() -> None:
         "assert all(hasattr(dpmerf, name) for name in dpmerf.__all__); assert not hasattr(dpmerf, 'nothing')"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_report_needs_no_plotting_library() -> None:
+    code = "import sys, dpmerf.report.page, dpmerf.report.make; assert 'matplotlib' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -9,6 +9,7 @@ import pytest
 
 import dpmerf
 from conftest import mixed_rows
+from dpmerf.demo import hospital
 from dpmerf.errors import AnswerError
 from dpmerf.inference.evidence import Evidence, evidence
 from dpmerf.methods.presets import make_plan
@@ -153,3 +154,15 @@ def test_coverage_over_many_releases(mixed_schema: Schema) -> None:
     assert 0.93 < np.mean(everything <= 1) < 0.97, covered
     assert min(covered.values()) > 0.89, covered
     assert np.mean(everything <= 0.75) < 0.9, "errors a quarter too small would not be seen"
+
+
+def test_a_table_with_relations_answers_too() -> None:
+    """A value that a relation would mend, were the other columns empty, keeps its own place."""
+    schema, rows = Schema.load(hospital.SCHEMA), hospital.hospital(5_000, 1)
+    found = evidence(measure(rows, make_plan(schema, 10.0, 1e-5, rows=5_000), noise=SeededNoise(1)))
+    frame = rows.to_pandas()
+    for ward in ("maternity", "surgery"):
+        near(dpmerf.answer(found, "count", where={"ward": ward}).lines[0], (frame.ward == ward).sum())
+    for line in dpmerf.answer(found, "share", "readmitted", by="ward").lines:
+        near(line, frame[frame.ward == line.group["ward"]].readmitted.mean())
+    assert dpmerf.answer(found, "mean", "stay").lines[0].estimate

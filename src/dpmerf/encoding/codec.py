@@ -232,6 +232,8 @@ class Codec:
 
         For values that a person types, not for data: refuses what the schema does not list or bound.
         """
+        if self.relations is not None:  # of the measured columns as they are: a relation would mend what is not named
+            return Codec(self.schema).row(values)
         for name, value in values.items():
             if name not in self.schema.learned:
                 raise SchemaError(f"'{name}' is not a learned column. Choose from: {', '.join(self.schema.learned)}")

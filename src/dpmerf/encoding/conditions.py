@@ -27,7 +27,7 @@ def held(codec: Codec, given: Given) -> tuple[dict[str, object], Batch | None]:
     declared.row(dict(given))  # refuses what the schema does not declare
     _refuse_broken(codec, given)
     own = {n: v for n, v in given.items() if n in codec.schema.learned and n in codec.declared.columns}
-    return own, Codec(codec.schema).row(own) if own else None
+    return own, codec.row(own) if own else None
 
 
 def met(codec: Codec, table: pa.Table, given: Given) -> np.ndarray:

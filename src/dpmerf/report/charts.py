@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import matplotlib
 import numpy as np
-from matplotlib.colors import ListedColormap, to_rgb
-from matplotlib.ticker import MaxNLocator
 
 from dpmerf.evaluate.diagnostics import Fit, Signal
 from dpmerf.evaluate.results import Utility
@@ -17,83 +14,72 @@ from dpmerf.report.svg import (
     CEILING,
     FLOOR,
     GRID,
-    INK,
     MUTED,
-    PAPER,
     REAL,
     RELEASED,
     SYNTHETIC,
     Picture,
-    canvas,
-    legend,
+    Plot,
     picture,
+    wide,
 )
 
-SHADES = ("#0a7d70", "#3b4a7b", "#b4530a", "#8a8b8c", "#5b3fa1")
+SHADES = (SYNTHETIC, REAL, RELEASED, FLOOR, CEILING, GRID)
+SCALE = 9  # boxes of a heat map's key
 
 
 def odds(accuracy: float, epsilon: float) -> Picture:
     """A line from coin toss to certainty, with the best attacker's place on it."""
-    figure, axes = canvas(400, 92)
-    axes.barh([0], [50], left=50, height=0.34, color=GRID)
-    axes.barh([0], [100 * accuracy - 50], left=50, height=0.34, color=SYNTHETIC)
-    axes.plot([100 * accuracy], [0], "o", color=SYNTHETIC, markersize=9, markeredgecolor=PAPER)
-    axes.annotate(percent(accuracy), (100 * accuracy, 0.3), ha="left", va="bottom", color=INK, fontweight="bold")
-    axes.set_xlim(49, 101)
-    axes.set_ylim(-0.4, 0.9)
-    axes.set_yticks([])
-    axes.set_xticks([50, 75, 100], ["50 %\ncoin toss", "75 %", "100 %\ncertain"])
-    _bare(axes)
+    plot = Plot(400, 92)
+    at = 100 * accuracy
+    plot.boxes([(50, -0.17, 100, 0.17)], GRID)
+    plot.boxes([(50, -0.17, at, 0.17)], SYNTHETIC)
+    plot.points([at], [0], SYNTHETIC, size=5)
+    plot.write(at, 0.45, percent(accuracy), size=12, anchor="start", dy=0, bold=True)
+    plot.x.low, plot.x.high, plot.y.low, plot.y.high = 49, 101, -0.4, 0.9
+    plot.x.ticks, plot.y.ticks = [(50, "50 %\ncoin toss"), (75, "75 %"), (100, "100 %\ncertain")], []
+    plot.x.spine = plot.y.spine = False
     alternative = (
         f"Attacker's odds at ε = {epsilon:g}: someone who knows everything else guesses right at most "
         f"{percent(accuracy)} of the time, between a coin toss at 50 % and certainty at 100 %."
     )
-    return picture(figure, "attacker's odds", alternative, (("guess", "right"), ("best attacker", percent(accuracy))))
+    return picture(plot, "attacker's odds", alternative, (("guess", "right"), ("best attacker", percent(accuracy))))
 
 
 def budget(shares: Sequence[tuple[str, float]]) -> Picture:
     """One bar cut into the stages' shares of the budget."""
-    figure, axes = canvas(400, 44 + 22 * ((len(shares) + 1) // 2))
+    plot = Plot(400, 44 + 18 * ((len(shares) + 1) // 2))
     left = 0.0
     for index, (name, share) in enumerate(shares):
-        axes.barh(
-            [0], [share], left=left, height=0.5, color=SHADES[index % len(SHADES)], label=f"{name} {percent(share, 0)}"
-        )
+        colour = SHADES[index % len(SHADES)]
+        plot.boxes([(left, 0, left + share, 1)], colour)
+        plot.named(f"{name} {percent(share, 0)}", colour)
         left += share
-    axes.set_xlim(0, 1)
-    axes.set_yticks([])
-    axes.set_xticks([])
-    _bare(axes)
-    legend(figure, columns=2)
+    plot.x.low, plot.x.high, plot.y.low, plot.y.high = 0, 1, 0, 1
+    plot.x.ticks = plot.y.ticks = []
+    plot.x.spine = plot.y.spine = False
     words = ", ".join(f"{name} {percent(share, 0)}" for name, share in shares)
     numbers = (("stage", "share of the budget"), *((name, percent(share)) for name, share in shares))
-    return picture(figure, "budget shares", f"Budget shares: {words}.", numbers)
+    return picture(plot, "budget shares", f"Budget shares: {words}.", numbers)
 
 
 def training(fit: Fit) -> Picture:
     """The loss over the steps of training, with the noise floor."""
-    figure, axes = canvas(400, 270)
-    axes.grid(axis="y", linewidth=0.6)
-    axes.plot(fit.steps, fit.loss, color=SYNTHETIC, linewidth=2, marker="o", markersize=3.5, label="loss")
+    plot = Plot(400, 270)
+    plot.y.grid = True
+    plot.line(fit.steps, fit.loss, SYNTHETIC, 2)
+    plot.points(fit.steps, fit.loss, SYNTHETIC, size=2)
+    plot.named("loss", SYNTHETIC, "line")
     if len(fit.held_out) == len(fit.steps):
-        axes.plot(
-            fit.steps,
-            fit.held_out,
-            color=REAL,
-            linewidth=1.6,
-            linestyle="--",
-            marker="o",
-            markersize=3.5,
-            label="held-out features",
-        )
-    axes.axhline(fit.floor, color=RELEASED, linewidth=1.6, linestyle=":", label="noise floor")
+        plot.line(fit.steps, fit.held_out, REAL, 1.6, "5 3")
+        plot.named("held-out features", REAL, "dashed")
+    plot.rule(fit.floor, RELEASED)
+    plot.named("noise floor", RELEASED, "dotted")
     if fit.loss and min(fit.loss) > 0 and max(fit.loss) > 8 * max(fit.floor, 1e-12) and fit.floor > 0:
-        axes.set_yscale("log")
+        plot.y.log = True
     else:
-        axes.set_ylim(bottom=0)
-    axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
-    axes.set_xlabel("training step")
-    legend(figure, columns=3)
+        plot.y.low = 0
+    plot.x.label = "training step"
     end = f" and {fit.held_out[-1]:.4g} on held-out features" if fit.held_out else ""
     alternative = (
         f"Training curve: the loss goes from {fit.loss[0]:.4g} to {fit.loss[-1]:.4g}{end}; the noise floor is "
@@ -101,23 +87,23 @@ def training(fit: Fit) -> Picture:
     )
     held = [f"{h:.5g}" for h in fit.held_out] or [""] * len(fit.steps)
     rows = tuple((str(s), f"{v:.5g}", h) for s, v, h in zip(fit.steps, fit.loss, held, strict=False))
-    return picture(figure, "training curve", alternative, (("step", "loss", "held out"), *rows))
+    return picture(plot, "training curve", alternative, (("step", "loss", "held out"), *rows))
 
 
 def signal(signals: Sequence[Signal]) -> Picture:
     """How far each block of the release stands above its noise, weakest last."""
     ordered = sorted(signals, key=lambda s: -s.signal_to_noise)
     shown = ordered if len(ordered) <= 24 else ordered[:12] + ordered[-12:]
-    figure, axes = canvas(400, 60 + 19 * len(shown))
-    places = np.arange(len(shown))[::-1]
+    plot = Plot(400, 60 + 19 * len(shown))
+    places = [float(len(shown) - 1 - i) for i in range(len(shown))]
     values = [max(1e-2, min(s.signal_to_noise, 1e6)) for s in shown]
-    axes.hlines(places, 1e-2, values, color=GRID, linewidth=1.4)
-    axes.plot(values, places, "o", color=SYNTHETIC, markersize=6)
-    axes.axvline(1, color=RELEASED, linewidth=1.4, linestyle=":")
-    axes.set_xscale("log")
-    axes.set_ylim(-0.7, len(shown) - 0.3)
-    axes.set_yticks(places, [short(block(s.block), 24) for s in shown])
-    axes.set_xlabel("signal ÷ noise (below 1: mostly noise)")
+    plot.segments([(1e-2, p, v, p) for p, v in zip(places, values, strict=True)], GRID, 1.4)
+    plot.points(values, places, SYNTHETIC)
+    plot.rule(1, RELEASED, upright=True)
+    plot.x.log, plot.x.low = True, 1e-2
+    plot.y.low, plot.y.high = -0.7, len(shown) - 0.3
+    plot.y.ticks = [(p, short(block(s.block), 24)) for p, s in zip(places, shown, strict=True)]
+    plot.x.label = "signal ÷ noise (below 1: mostly noise)"
     weak = sum(s.signal_to_noise < 1 for s in signals)
     alternative = (
         f"Signal to noise of {len(signals)} measured blocks: the strongest is {block(ordered[0].block)} at "
@@ -128,7 +114,7 @@ def signal(signals: Sequence[Signal]) -> Picture:
         (s.stage, block(s.block), f"{s.coordinates:,}", f"{s.noise:.3g}", f"{s.signal_to_noise:.3g}") for s in shown
     )
     header = ("stage", "block", "coordinates", "noise (rows)", "signal ÷ noise")
-    return picture(figure, "signal to noise", alternative, (header, *rows))
+    return picture(plot, "signal to noise", alternative, (header, *rows))
 
 
 def heat_map(
@@ -136,44 +122,50 @@ def heat_map(
 ) -> Picture:
     """Association of every pair of columns, 0 to 1; a difference is drawn on a scale of its own."""
     size = int(min(900, max(width, 120 + 15 * len(columns))))
-    figure, axes = canvas(size, size)
     shown = np.where(np.eye(len(columns), dtype=bool), np.nan, matrix)
     top = 1.0 if not difference else max(0.1, float(np.nanmax(shown)) if len(columns) > 1 else 0.1)
-    colours = fading(RELEASED if difference else SYNTHETIC)
-    image = axes.imshow(shown, vmin=0, vmax=top, cmap=colours, interpolation="none")
+    colour = RELEASED if difference else SYNTHETIC
     labels = [short(c, 16) for c in columns]
-    axes.set_xticks(range(len(columns)), labels, rotation=90, fontsize=10)
-    axes.set_yticks(range(len(columns)), labels, fontsize=10)
-    _bare(axes)
-    scale = figure.colorbar(image, ax=axes, location="top", shrink=0.6, aspect=30, pad=0.02)
-    scale.outline.set_visible(False)  # type: ignore[operator]
-    scale.ax.tick_params(length=0, colors=MUTED, labelsize=10)
+    plot = Plot(size, size + 24)
+    grid(plot, shown / top, labels, labels, colour)
+    longest = max((wide(label) for label in labels), default=0.0)
+    step = len(columns) * 0.6 / SCALE  # the key: a strip of boxes above the map
+    above = -0.5 - 14 * len(columns) / max(60.0, size - longest)
+    for i in range(SCALE):
+        box = (i * step, above, (i + 1) * step, above + (-0.5 - above) * 0.6)
+        plot.boxes([box], colour, faint((i + 0.5) / SCALE))
+    for at, words in ((0.0, "0"), (SCALE * step, f"{top:.2g}")):
+        plot.write(at, above, words, MUTED, 10, dy=-0.3)
+    plot.y.high, plot.y.low = 2 * above + 0.5, len(columns) - 0.5
     pairs = [(matrix[i, j], columns[j], columns[i]) for i in range(len(columns)) for j in range(i)]
     strongest = sorted(pairs, reverse=True)[:3]
     words = "; ".join(f"{a} and {b} {value:.2f}" for value, a, b in strongest)
     what = "largest differences" if difference else "strongest pairs"
     rows = tuple((a, b, f"{value:.3f}") for value, a, b in sorted(pairs, reverse=True)[:40])
-    return picture(figure, name, f"{name}: {what} {words or 'none'}.", (("column", "with", "association"), *rows))
+    return picture(plot, name, f"{name}: {what} {words or 'none'}.", (("column", "with", "association"), *rows))
 
 
 def utility_bars(utility: Utility, metric: str) -> Picture:
     """Each model: from the floor, over the synthetic rows' score, to the ceiling."""
     models = [*utility.models, utility.mean]
-    figure, axes = canvas(400, 100 + 23 * len(models))
-    places = np.arange(len(models))[::-1]
-    places = np.where(np.arange(len(models)) == len(models) - 1, places - 0.5, places)
+    plot = Plot(400, 100 + 23 * len(models))
+    places = [float(len(models) - 1 - i) for i in range(len(models) - 1)] + [-0.5]
     ours = [m.synthetic[metric] for m in models]
     floor = [m.floor[metric] for m in models]
     ceiling = [m.ceiling[metric] if m.ceiling else m.synthetic[metric] for m in models]
-    axes.grid(axis="x", linewidth=0.6)
+    plot.x.grid = True
     start = min(min(floor), min(ours), 0.5 if utility.task == "binary" and metric.startswith("roc") else 0.0)
-    axes.barh(places, [o - start for o in ours], left=start, height=0.5, color=SYNTHETIC, label="trained on synthetic")
-    axes.plot(floor, places, "|", color=FLOOR, markersize=15, markeredgewidth=2.6, label="floor: nothing to learn")
-    axes.plot(ceiling, places, "D", color=CEILING, markersize=5, markeredgecolor=PAPER, label="ceiling: real rows")
-    axes.set_yticks(places, [m.model for m in models])
-    axes.set_xlim(start - 0.01, max(1.0, max(ceiling)) if utility.task != "regression" else max(*ceiling, *ours) + 0.05)
-    axes.set_xlabel(METRIC_NAMES[metric])
-    legend(figure)
+    plot.bars(places, ours, 0.5, SYNTHETIC, start=start)
+    plot.points(floor, places, FLOOR, "stroke", 4)
+    plot.points(ceiling, places, CEILING, "diamond", 4.5)
+    plot.named("trained on synthetic", SYNTHETIC)
+    plot.named("floor: nothing to learn", FLOOR, "stroke")
+    plot.named("ceiling: real rows", CEILING, "diamond")
+    plot.y.low, plot.y.high = -1, len(models) - 0.5
+    plot.y.ticks = [(p, m.model) for p, m in zip(places, models, strict=True)]
+    plot.x.low = start - 0.01
+    plot.x.high = max(1.0, max(ceiling)) if utility.task != "regression" else max(*ceiling, *ours) + 0.05
+    plot.x.label = METRIC_NAMES[metric]
     mean = utility.mean
     top = f", ceiling {mean.ceiling[metric]:.3f}" if mean.ceiling else ""
     alternative = (
@@ -189,32 +181,38 @@ def utility_bars(utility: Utility, metric: str) -> Picture:
         )
         for m in models
     )
-    return picture(figure, f"utility {metric}", alternative, (("model", "synthetic", "floor", "ceiling"), *rows))
+    return picture(plot, f"utility {metric}", alternative, (("model", "synthetic", "floor", "ceiling"), *rows))
 
 
 def class_balance(classes: Sequence[str], synthetic: Sequence[float], released: Sequence[float] | None) -> Picture:
     """Share of each class in the synthetic images, beside the released counts."""
-    figure, axes = canvas(420, 60 + 24 * len(classes))
-    places = np.arange(len(classes))[::-1]
-    axes.barh(places, [100 * s for s in synthetic], height=0.55, color=SYNTHETIC, label="synthetic")
+    plot = Plot(420, 60 + 24 * len(classes))
+    places = [float(len(classes) - 1 - i) for i in range(len(classes))]
+    plot.bars(places, [100 * s for s in synthetic], 0.55, SYNTHETIC)
     if released is not None:
-        axes.plot([100 * r for r in released], places, "D", color=RELEASED, markersize=5, label="released counts")
-        legend(figure, columns=2)
-    axes.set_yticks(places, [short(c, 20) for c in classes])
-    axes.set_xlabel("share, %")
+        plot.points([100 * r for r in released], places, RELEASED, "diamond", 4.5)
+        plot.named("synthetic", SYNTHETIC)
+        plot.named("released counts", RELEASED, "diamond")
+    plot.y.low, plot.y.high = -0.6, len(classes) - 0.4
+    plot.y.ticks = [(p, short(c, 20)) for p, c in zip(places, classes, strict=True)]
+    plot.x.low, plot.x.label = 0, "share, %"
     words = ", ".join(f"{c} {percent(s)}" for c, s in zip(classes, synthetic, strict=True))
     rows = tuple((c, percent(s, 2)) for c, s in zip(classes, synthetic, strict=True))
     return picture(
-        figure, "class balance", f"Class balance of the synthetic images: {words}.", (("class", "share"), *rows)
+        plot, "class balance", f"Class balance of the synthetic images: {words}.", (("class", "share"), *rows)
     )
 
 
-def fading(colour: str) -> ListedColormap:
-    """From nothing to the full colour: legible on light and on dark."""
-    red, green, blue = to_rgb(colour)
-    return ListedColormap([(red, green, blue, 0.04 + 0.96 * i / 255) for i in range(256)])
+def grid(plot: Plot, shares: np.ndarray, rows: Sequence[str], columns: Sequence[str], colour: str) -> None:
+    """A box for each cell of a matrix, the fuller the higher its share (0 to 1; none where it is not a number)."""
+    for i, j in np.ndindex(shares.shape):
+        if not np.isnan(shares[i, j]):
+            plot.boxes([(j - 0.5, i - 0.5, j + 0.5, i + 0.5)], colour, faint(float(shares[i, j])))
+    plot.x.low, plot.x.high, plot.y.low, plot.y.high = -0.5, len(columns) - 0.5, len(rows) - 0.5, -0.5
+    plot.x.ticks, plot.y.ticks = list(enumerate(columns)), list(enumerate(rows))
+    plot.x.turned, plot.x.spine, plot.y.spine = True, False, False
 
 
-def _bare(axes: matplotlib.axes.Axes) -> None:
-    for spine in axes.spines.values():
-        spine.set_visible(False)
+def faint(share: float) -> float:
+    """From next to nothing to the full colour: legible on light and on dark."""
+    return 0.04 + 0.96 * min(1.0, max(0.0, share))

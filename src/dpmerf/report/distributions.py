@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from dpmerf.evaluate.diagnostics import NoisyCounts
 from dpmerf.evaluate.subgroups import moment
 from dpmerf.evaluate.views import Coded, Rows
 from dpmerf.report.phrases import percent, short
-from dpmerf.report.svg import REAL, RELEASED, SYNTHETIC, Picture, canvas, picture
+from dpmerf.report.svg import REAL, RELEASED, SYNTHETIC, Picture, Plot, picture
 
 BINS = 20
 MOST_LEVELS = 9  # a category's commonest values; the rest are drawn as one
@@ -27,16 +25,16 @@ def distribution(name: str, synthetic: Rows, real: Rows | None, released: NoisyC
 
 
 def _numeric(name: str, rows: Rows, ours: Coded, theirs: np.ndarray | None, released: NoisyCounts | None) -> Picture:
-    figure, axes = canvas(WIDTH, HEIGHT)
+    plot = Plot(WIDTH, HEIGHT)
     places = np.arange(ours.size) + np.where(np.arange(ours.size) >= BINS, 1.0, 0.0)  # null stands apart
     shares = 100 * ours.shares()
-    axes.bar(places, shares, width=0.92, color=SYNTHETIC, alpha=0.85)
+    plot.columns(places, shares, 0.92, SYNTHETIC, opacity=0.85)
     if theirs is not None:
-        axes.stairs(100 * theirs[:BINS], np.arange(BINS + 1) - 0.5, color=REAL, linewidth=1.8)
+        _stairs(plot, 100 * theirs[:BINS], -0.5)
         if ours.nulls:
-            axes.stairs(100 * theirs[BINS:], [BINS + 0.5, BINS + 1.5], color=REAL, linewidth=1.8)
+            _stairs(plot, 100 * theirs[BINS:], BINS + 0.5)
     if released is not None:
-        _dots(axes, places, released)
+        _dots(plot, places, released, upright=True)
     axis = rows.codec.axes[name]
     ticks = [0, BINS // 2, BINS]
     units = axis.low + np.array([0, 0.5, 1]) * (axis.high - axis.low)
@@ -47,15 +45,12 @@ def _numeric(name: str, rows: Rows, ours: Coded, theirs: np.ndarray | None, rele
         ticks, labels = [0, BINS // 2, BINS - 1, BINS + 1], [*labels[:2], labels[2], "null"]
         if len(labels[2]) > 4:
             ticks, labels = [0, BINS // 2, BINS + 1], [labels[0], labels[1], "null"]
-    axes.set_xticks([t - 0.5 if t <= BINS else t for t in ticks], labels)
-    axes.get_xticklabels()[0].set_horizontalalignment("left")
-    if not ours.nulls:
-        axes.get_xticklabels()[2].set_horizontalalignment("right")
-    if axis.log:
-        axes.set_xlabel("logarithmic scale", fontsize=10)
+    plot.x.ticks = [(t - 0.5 if t <= BINS else t, label) for t, label in zip(ticks, labels, strict=True)]
+    plot.x.label = "logarithmic scale" if axis.log else ""
+    plot.y.low, plot.y.label = 0, "%"
     edges = axis.value(np.arange(BINS + 1) / BINS) if axis.log else np.linspace(axis.low, axis.high, BINS + 1)
     names = [f"{moment(rows, name, edges[i])} – {moment(rows, name, edges[i + 1])}" for i in range(BINS)]
-    return _finish(figure, axes, name, [*names, "null"][: ours.size], ours.shares(), theirs, released)
+    return _picture(plot, name, [*names, "null"][: ours.size], ours.shares(), theirs, released)
 
 
 def _levels(name: str, rows: Rows, ours: Coded, theirs: np.ndarray | None, released: NoisyCounts | None) -> Picture:
@@ -69,58 +64,40 @@ def _levels(name: str, rows: Rows, ours: Coded, theirs: np.ndarray | None, relea
         return np.r_[values[shown], values[rest].sum()] if len(rest) else values[shown]
 
     labels = [names[c] for c in shown] + ([f"{len(rest)} others"] if len(rest) else [])
-    figure, axes = canvas(WIDTH, int(max(HEIGHT * 0.55, 62 + 17 * len(labels))))
+    plot = Plot(WIDTH, int(max(HEIGHT * 0.55, 62 + 17 * len(labels))))
     places = np.arange(len(labels))[::-1]
-    axes.barh(places, 100 * fold(shares), height=0.66, color=SYNTHETIC, alpha=0.85)
+    plot.bars(places, 100 * fold(shares), 0.66, SYNTHETIC, opacity=0.85)
     if theirs is not None:
-        axes.plot(100 * fold(theirs), places, "|", color=REAL, markersize=13, markeredgewidth=2.4)
+        plot.points(100 * fold(theirs), places, REAL, "stroke", 3.2)
     folded = None
     if released is not None:
-        noise = np.sqrt(fold(released.noise**2))
-        folded = NoisyCounts(fold(released.shares), noise)
-        axes.errorbar(
-            100 * folded.shares,
-            places,
-            xerr=200 * noise,
-            fmt="o",
-            color=RELEASED,
-            markersize=3.5,
-            linewidth=1.3,
-        )
-    axes.set_yticks(places, [short(label, 18) for label in labels])
-    axes.set_xlim(left=0)
-    axes.set_xlabel("%", fontsize=10)
-    return _picture(figure, name, labels, fold(shares), None if theirs is None else fold(theirs), folded)
+        folded = NoisyCounts(fold(released.shares), np.sqrt(fold(released.noise**2)))
+        _dots(plot, places, folded, upright=False)
+    plot.y.ticks = [(p, short(label, 18)) for p, label in zip(places, labels, strict=True)]
+    plot.y.low, plot.y.high = -0.6, len(labels) - 0.4
+    plot.x.low, plot.x.label = 0, "%"
+    return _picture(plot, name, labels, fold(shares), None if theirs is None else fold(theirs), folded)
 
 
-def _dots(axes: Axes, places: np.ndarray, released: NoisyCounts) -> None:
-    axes.errorbar(
-        places,
-        100 * released.shares,
-        yerr=200 * released.noise,
-        fmt="o",
-        color=RELEASED,
-        markersize=3,
-        linewidth=1.3,
-    )
+def _dots(plot: Plot, places: np.ndarray, released: NoisyCounts, upright: bool) -> None:
+    """The released shares, with two standard deviations of noise; none of it below zero."""
+    shares, noise = 100 * released.shares, 200 * released.noise
+    low, high, at = np.maximum(shares - noise, 0), np.maximum(shares + noise, 0), np.maximum(shares, 0)
+    if upright:
+        plot.segments([(p, a, p, b) for p, a, b in zip(places, low, high, strict=True)], RELEASED)
+        plot.points(places, at, RELEASED, size=1.8)
+    else:
+        plot.segments([(a, p, b, p) for p, a, b in zip(places, low, high, strict=True)], RELEASED)
+        plot.points(at, places, RELEASED, size=1.8)
 
 
-def _finish(
-    figure: Figure,
-    axes: Axes,
-    name: str,
-    labels: list[str],
-    ours: np.ndarray,
-    theirs: np.ndarray | None,
-    released: NoisyCounts | None,
-) -> Picture:
-    axes.set_ylim(bottom=0)
-    axes.set_ylabel("%", rotation=0, labelpad=8, fontsize=10)
-    return _picture(figure, name, labels, ours, theirs, released)
+def _stairs(plot: Plot, heights: np.ndarray, start: float) -> None:
+    edges = start + np.arange(len(heights) + 1)
+    plot.line([edges[0], *edges.repeat(2)[1:-1], edges[-1]], [0.0, *heights.repeat(2), 0.0], REAL, 1.8)
 
 
 def _picture(
-    figure: Figure,
+    plot: Plot,
     name: str,
     labels: list[str],
     ours: np.ndarray,
@@ -141,4 +118,4 @@ def _picture(
         if released is not None:
             row.append(f"{percent(released.shares[i], 2)} ± {percent(2 * released.noise[i], 2)}")
         rows.append(tuple(row))
-    return picture(figure, f"distribution {name}", words + ".", (tuple(header), *rows))
+    return picture(plot, f"distribution {name}", words + ".", (tuple(header), *rows))

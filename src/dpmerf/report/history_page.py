@@ -17,10 +17,10 @@ import pyarrow as pa
 import dpmerf
 from dpmerf.errors import ArtefactError
 from dpmerf.release.person_release import PersonRelease
-from dpmerf.report.charts import fading
+from dpmerf.report.charts import grid
 from dpmerf.report.markup import figure, lead, section, table, text, tiles
 from dpmerf.report.phrases import percent, small
-from dpmerf.report.svg import INK, MUTED, SYNTHETIC, Picture, canvas, picture
+from dpmerf.report.svg import MUTED, SYNTHETIC, Picture, Plot, picture
 from dpmerf.schema import Category, Flag
 from dpmerf.schema.person_schema import ONLY, History
 
@@ -118,12 +118,11 @@ def _history(history: History, rows: pa.Table) -> str:
 
 def _rows_per_person(counts: pd.Series, name: str) -> Picture:
     shares = counts.value_counts(normalize=True).sort_index().head(30)
-    drawing, axes = canvas(560, 200)
-    axes.bar(shares.index, shares.to_numpy(), color=SYNTHETIC)
-    axes.set_xlabel("rows")
-    axes.set_ylabel("share of persons")
+    plot = Plot(560, 200)
+    plot.columns(shares.index, shares.to_numpy(), 0.8, SYNTHETIC)
+    plot.y.low, plot.x.label, plot.y.label = 0, "rows", "share of persons"
     numbers = (("rows", "share"), *((str(k), f"{v:.4f}") for k, v in shares.items()))
-    return picture(drawing, f"rows per person {name}", "Bars: share of persons by number of rows", numbers)
+    return picture(plot, f"rows per person {name}", "Bars: share of persons by number of rows", numbers)
 
 
 def _timelines(frame: pd.DataFrame, history: History, column: str | None) -> Picture:
@@ -131,18 +130,29 @@ def _timelines(frame: pd.DataFrame, history: History, column: str | None) -> Pic
     assert order is not None
     several = frame.groupby(history.key, sort=False).filter(lambda rows: len(rows) > 1)
     people = (several if len(several) else frame)[history.key].unique()[:SHOWN_PERSONS]
-    drawing, axes = canvas(720, 40 + 26 * len(people))
+    plot = Plot(720, 40 + 26 * len(people))
+    times, ticks = _on_a_line(frame[order])
     for line, person in enumerate(people):
-        rows = frame[frame[history.key] == person]
-        axes.plot(rows[order], [line] * len(rows), "-o", color=SYNTHETIC, linewidth=1, markersize=5)
+        mine = frame[history.key] == person
+        plot.line(times[mine], [line] * int(mine.sum()), SYNTHETIC, 1)
+        plot.points(times[mine], [line] * int(mine.sum()), SYNTHETIC, size=2.5)
         if column is not None:
-            for when, what in zip(rows[order], rows[column], strict=True):
-                axes.annotate(
-                    str(what), (when, line), xytext=(0, 5), textcoords="offset points", fontsize=7, color=MUTED
-                )
-    axes.set_yticks(range(len(people)), [str(p) for p in people], color=INK)
-    axes.set_xlabel(order)
-    return picture(drawing, f"timelines {history.name}", "One line a synthetic person, a point for each row")
+            for when, what in zip(times[mine], frame[column][mine], strict=True):
+                plot.write(when, line, str(what), MUTED, 7, anchor="start", dy=-0.8)
+    plot.y.ticks = [(line, str(p)) for line, p in enumerate(people)]
+    plot.y.low, plot.y.high = -0.5, len(people) - 0.2
+    plot.x.ticks, plot.x.label = ticks, order
+    return picture(plot, f"timelines {history.name}", "One line a synthetic person, a point for each row")
+
+
+def _on_a_line(order: pd.Series) -> tuple[np.ndarray, list[tuple[float, str]] | None]:
+    """Places of the rows in time, and ticks in words where they are moments."""
+    if not pd.api.types.is_datetime64_any_dtype(order):
+        return pd.to_numeric(order, errors="coerce").fillna(0).to_numpy(dtype=float), None
+    moments = order.astype("datetime64[s]")
+    seconds = moments.astype("int64").to_numpy(dtype=float)
+    low, high = (float(seconds.min()), float(seconds.max())) if len(seconds) else (0.0, 1.0)
+    return seconds, [(at, str(pd.Timestamp(at, unit="s").date())) for at in np.linspace(low, high, 5)]
 
 
 def _transitions(frame: pd.DataFrame, history: History, column: str) -> Picture:
@@ -151,18 +161,16 @@ def _transitions(frame: pd.DataFrame, history: History, column: str) -> Picture:
     counts = pd.crosstab(last[last.notna()].astype(str), frame[column][last.notna()].astype(str))
     shares = counts.reindex(index=levels, columns=levels, fill_value=0)
     matrix = shares.div(np.maximum(shares.sum(axis=1), 1), axis=0).to_numpy(dtype=float)
-    drawing, axes = canvas(420, 400)
-    axes.imshow(matrix, vmin=0, vmax=1, cmap=fading(SYNTHETIC), interpolation="none")
+    plot = Plot(420, 400)
+    grid(plot, matrix, levels, levels, SYNTHETIC)
     for i, j in np.ndindex(matrix.shape):
-        axes.text(j, i, f"{matrix[i, j]:.2f}", ha="center", va="center", fontsize=9, color=INK)
-    axes.set_xticks(range(len(levels)), levels, rotation=90)
-    axes.set_yticks(range(len(levels)), levels)
+        plot.write(j, i, f"{matrix[i, j]:.2f}", size=9)
     numbers = (
         ("from", *levels),
         *((level, *(f"{v:.3f}" for v in row)) for level, row in zip(levels, matrix, strict=True)),
     )
     name = f"transitions {history.name} {column}"
-    return picture(drawing, name, f"Share of next rows by '{column}' of the row before", numbers)
+    return picture(plot, name, f"Share of next rows by '{column}' of the row before", numbers)
 
 
 def _levels(history: History, name: str) -> tuple[object, ...] | None:
