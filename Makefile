@@ -40,7 +40,7 @@ privacy: $(VENV)/.installed-test  ## the privacy tests with their full sample si
 	DPMERF_PRIVACY=full $(ONE_THREAD) $(BIN)/python -m pytest -q -n 2 --dist loadgroup tests/privacy $(PYTEST_FLAGS)
 
 fuzz: $(VENV)/.installed-test  ## 20,000 hostile inputs, every fault point, signals and races, as a table (about 25 CPU minutes)
-	PYTHONPATH=src:tests $(ONE_THREAD) $(BIN)/python -m fuzz --cases $(or $(CASES),20000)
+	PYTHONPATH=src:tests $(ONE_THREAD) $(BIN)/python -m fuzz --cases $(or $(CASES),20000) $(if $(CASES),,--page docs/campaign.md)
 
 clean:  ## remove the environment, caches and demo output
 	rm -rf $(VENV) demo-out docs/_build build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

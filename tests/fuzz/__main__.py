@@ -13,7 +13,7 @@ from pathlib import Path
 from random import Random
 
 from command import dpmerf
-from fuzz import faults, files, words
+from fuzz import faults, files, pages, words
 from fuzz.campaign import Maker, Tally, error, judged, run_kind, table
 from fuzz.ground import Ground, lay
 
@@ -39,29 +39,39 @@ def makers(ground: Ground) -> dict[str, tuple[Maker, float]]:
     return {kind: (partial(make, ground), share) for kind, (make, share) in KINDS.items()}
 
 
-def campaign(ground: Ground, place: Path, cases: int, say: Callable[[str], None]) -> list[Tally]:
-    """All kinds of hostile input, and faults, limits, signals and races in proportion."""
-    tallies = []
+def campaign(
+    ground: Ground, place: Path, cases: int, say: Callable[[str], None], keep: Callable[[Tally], None] = lambda t: None
+) -> list[Tally]:
+    """All kinds of hostile input; `keep` gets the tally of each kind as soon as it is done."""
+    tallies: list[Tally] = []
     for kind, (make, share) in makers(ground).items():
         kept = dict(os.environ)
         tallies.append(run_kind(kind, make, ground.folder, place, range(max(1, round(cases * share))), say))
         os.environ.clear()
         os.environ.update(kept)
+        keep(tallies[-1])
     return tallies
 
 
-def all_faults(ground: Ground, place: Path, say: Callable[[str], None]) -> list[Tally]:
-    """Every fault point of `release` and `synth`."""
+def all_faults(
+    ground: Ground, place: Path, say: Callable[[str], None], keep: Callable[[Tally], None] = lambda t: None
+) -> list[Tally]:
+    """Every fault point of `release` and `synth`, limits, signals and races."""
     box = place / "faults"
-    return [
-        faults.every_fault(ground, box, faults.RELEASE, faults.ERRORS, say),
-        faults.every_fault(ground, box, faults.SYNTH, faults.ERRORS[:1], say),
-        faults.limits(ground, box, faults.RELEASE, say, 14),
-        faults.limits(ground, box, faults.SYNTH, say, 14),
-        faults.signals(ground, box, faults.RELEASE, say, 60),
-        faults.signals(ground, box, faults.SYNTH, say, 45),
-        faults.races(ground, box, say, 20),
+    steps: list[Callable[[], Tally]] = [
+        lambda: faults.every_fault(ground, box, faults.RELEASE, faults.ERRORS, say),
+        lambda: faults.every_fault(ground, box, faults.SYNTH, faults.ERRORS, say),
+        lambda: faults.limits(ground, box, faults.RELEASE, say, 14),
+        lambda: faults.limits(ground, box, faults.SYNTH, say, 14),
+        lambda: faults.signals(ground, box, faults.RELEASE, say, 60),
+        lambda: faults.signals(ground, box, faults.SYNTH, say, 45),
+        lambda: faults.races(ground, box, say, 20),
     ]
+    tallies = []
+    for step in steps:
+        tallies.append(step())
+        keep(tallies[-1])
+    return tallies
 
 
 def again(ground: Ground, place: Path, kind: str, number: int) -> None:
@@ -84,6 +94,7 @@ def main() -> int:
     said.add_argument("--kind", choices=list(KINDS))
     said.add_argument("--number", type=int)
     said.add_argument("--no-faults", action="store_true")
+    said.add_argument("--page", type=Path, help="a page to write, and its figures beside it")
     asked = said.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
@@ -92,9 +103,10 @@ def main() -> int:
             again(ground, place, asked.kind, asked.number)
             return 0
         start = time.process_time()
-        tallies = campaign(ground, place, asked.cases, error)
+        keep = partial(pages.keep, asked.page) if asked.page else lambda tally: None
+        tallies = campaign(ground, place, asked.cases, error, keep) if asked.cases else []
         if not asked.no_faults:
-            tallies += all_faults(ground, place, error)
+            tallies += all_faults(ground, place, error, keep)
     print(table(tallies))
     print(f"{sum(t.cases for t in tallies):,} cases, {time.process_time() - start:.0f} CPU seconds")
     return int(any(t.broken for t in tallies))
