@@ -1,6 +1,9 @@
 """Diagnostics: from the release alone, and true to what is known about the noise."""
 
+import tracemalloc
+
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from conftest import mixed_rows
@@ -10,6 +13,7 @@ from dpmerf.evaluate.views import Rows
 from dpmerf.generators.base import History
 from dpmerf.methods.presets import make_plan
 from dpmerf.private.measure import measure
+from dpmerf.schema import Schema
 from fixed_noise import FixedNoise
 
 ROWS = 4000
@@ -58,3 +62,16 @@ def test_verdicts_follow_the_noise_floor():
 
     assert "underfits" in verdict(5) and "noise included" in verdict(1.0) and "noise" in verdict(0.3)
     assert diagnostics.fit(History(1.0)).ratio is None
+
+
+def test_a_category_of_many_values_takes_memory_by_its_values_and_not_their_square():
+    values = [f"v{i}" for i in range(20_000)]
+    columns = {"c": {"kind": "category", "values": values}, "y": {"kind": "flag"}}
+    plan = make_plan(Schema.from_json({"label": "y", "columns": columns}), 2.0, 1e-5, rows=ROWS)
+    made = measure(pa.table({"c": values[:ROWS], "y": [True] * ROWS}), plan, noise=FixedNoise(3))
+    tracemalloc.start()
+    found = diagnostics.one_way(made, 20)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert len(found["c"].shares) == len(found["c"].noise) == 20_000 and abs(found["c"].shares.sum() - 1) < 1
+    assert peak < 50 * 2**20

@@ -135,6 +135,10 @@ def one_way(release: Release, bins: int) -> dict[str, NoisyCounts]:
             if name in found or not declared or variable.cut in ("null", "label"):
                 continue
             counts, sigma = _sum_out(m, place)
+            if name not in release.codec.axes:
+                if _in_full(release, name, variable.cut, variable.size):
+                    found[name] = NoisyCounts(counts / rows, np.full(variable.size, sigma / rows))
+                continue
             spread = _spread(release, name, variable.cut, variable.size, bins)
             if spread is not None:
                 noise = sigma * np.sqrt((spread**2).sum(0))
@@ -153,11 +157,13 @@ def _sum_out(m: Measurement, keep: int) -> tuple[np.ndarray, float]:
     return m.values.numpy().sum(axis=others), m.sigma * math.sqrt(m.cells / m.variables[keep].size)
 
 
+def _in_full(release: Release, name: str, suffix: str, size: int) -> bool:
+    """Does the table hold every value of a category? Its counts are then the picture's (there may be 50,000)."""
+    return not suffix or size == release.plan.query(Histograms).grid(release.codec).variables[name].size
+
+
 def _spread(release: Release, name: str, suffix: str, size: int, bins: int) -> np.ndarray | None:
-    """(size, cells): which part of each released cell falls into which cell of the picture."""
-    if name not in release.codec.axes:
-        levels = release.plan.query(Histograms).grid(release.codec).variables[name].size if suffix else size
-        return np.eye(size) if size == levels else None
+    """(size, cells): which part of each released cell of a numeric column falls into which cell of the picture."""
     if suffix != "fine":
         return None
     fine = release.plan.query(Histograms).grid(release.codec).numeric[name]
