@@ -10,16 +10,19 @@ from pathlib import Path
 
 from fuzz.campaign import Tally, table
 
-HEAD = """# The campaign
+HEAD = """---
+orphan: true
+---
+# The campaign
 
-Written by `make fuzz` (`python -m fuzz --cases 20000 --page docs/campaign.md`). Hostile files, words and surroundings go
-through the command itself, each with a planted cell. Then every write, sync, rename, folder, lock and opening of `release`
-and `synth` fails, once and for good, as a full disk, an I/O error, an interruption and a read-only disk; then limits of
-memory, of files and of their sizes, signals at every moment, and two or five processes with one ledger.
+Written by `make fuzz` (`python -m fuzz --cases 20000 --page docs/campaign.md`). Hostile files, words and surroundings
+go through the command itself, each with a planted cell. Then every write, sync, rename, folder, lock and opening of
+`release` and `synth` fails, once and for good, as a full disk, an I/O error, an interruption and a read-only disk; then
+limits of memory, of files and of their sizes, signals at every moment, and two or five processes with one ledger.
 
-Broken would be: an internal error, a traceback, a planted cell that is said, more than 60 CPU seconds, a file that nobody
-asked for, a ledger that counts too little, a release that is paid for and lost. Refused when paid: the damage showed when
-rows were read.
+Broken would be: an internal error, a traceback, a planted cell that is said, more than 60 CPU seconds, a file that
+nobody asked for, a ledger that counts too little, a release that is paid for and lost. Refused when paid: the damage
+showed when rows were read.
 
 """
 
