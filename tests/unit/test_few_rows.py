@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pyarrow as pa
 from benchmarks.suite_simulated import few_strong_pairs
@@ -12,7 +13,7 @@ from dpmerf.accounting.unit import Unit
 from dpmerf.evaluate.marginals import marginals
 from dpmerf.evaluate.views import Rows
 from dpmerf.methods.presets import make_plan
-from dpmerf.methods.settings import TablesSettings
+from dpmerf.methods.settings import MethodSettings, TablesSettings
 from dpmerf.plan import Plan, Stage
 from dpmerf.plan.queries import Histograms, PairsAgain, Tables
 from dpmerf.private.measure import measure
@@ -51,3 +52,16 @@ def test_pairs_are_measured_again_as_far_as_noise_lets_them_show() -> None:
             stage = plan.stage(PairsAgain)
             count = plan.query(PairsAgain).count
             assert noise * math.sqrt(count / stage.share) <= rows / TablesSettings().again_signal * 1.05 or count == 1
+
+
+def test_a_column_keeps_its_levels_where_cells_are_nearly_as_many() -> None:
+    columns = {f"hours{j}": {"kind": "integer", "min": 1, "max": 99} for j in range(12)}
+    schema = Schema.from_dict({"columns": columns | {"income": {"kind": "integer", "min": 0, "max": 10**6}}})
+    usual = MethodSettings()
+    never = replace(usual, tables=replace(usual.tables, whole_levels=1.0))
+    fewer, ours, most = (
+        make_plan(schema, 1.0, 1e-5, rows=rows, settings=settings).query(Histograms).cells
+        for rows, settings in ((3_000, never), (3_000, usual), (1_000, usual))
+    )
+    assert 50 <= fewer < 99 == ours
+    assert most < 50  # too few rows: 99 cells would be noise

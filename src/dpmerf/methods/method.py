@@ -54,10 +54,17 @@ class Request:
         return self.codec.label.size if self.by_label and self.codec.label else 1
 
     def fine_cells(self, columns: int, share: float) -> int:
-        """Fine cells of a column, where the histograms of so many have this share of the budget."""
-        least, most = self.settings.tables.fine_cells
+        """Fine cells of a column, where the histograms of so many have this share of the budget.
+
+        A column with up to `whole_levels` times as many levels keeps each by itself: cells of two levels would hide
+        which of them is the common one.
+        """
+        s = self.settings.tables
+        least, most = s.fine_cells
         noise = self.noise * (columns / share) ** 0.5
-        return int(min(max((self.settings.tables.fine_signal * self.rows / noise) ** 2, least), most))
+        cells = int(min(max((s.fine_signal * self.rows / noise) ** 2, least), most))
+        levels = [round((axis.high - axis.low) / axis.step) + 1 for axis in self.codec.axes.values() if axis.step]
+        return max([cells, *(k for k in levels if k <= min(s.whole_levels * cells, most))])
 
     def grid(self, cells: int) -> dict[str, Variable]:
         """Column -> its fine cells."""

@@ -40,6 +40,7 @@ class TablesSettings:
     no_histogram: int = 8  # cells up to which a column is a table of its own anyway
     fine_cells: tuple[int, int] = (8, 256)  # least and most
     fine_signal: float = 0.1  # × rows ÷ noise of a histogram: its square is how many fine cells a column gets
+    whole_levels: float = 2.0  # × that: a column with no more levels has a cell for each (docs/adr/0018)
     bins: tuple[int, int] = (4, 20)  # least and most
     bin_noise: float = 6.0  # an average cell of a pair table holds at least this many times its noise
     parts: int = 8  # sub-bins of a bin, at most: what a label × column table resolves beyond the bins of pairs
@@ -51,7 +52,7 @@ class TablesSettings:
     again_signal: float = 64.0  # × their noise on a cell is all rows: a quarter of a cell of 4 × 4 (docs/adr/0012)
     ample: Shares = field(default=Shares(0.20, 0.36, 0.24, 0.20))  # where noise allows the most bins, or not all pairs
     usual: Shares = field(default=Shares(0.15, 0.38, 0.15, 0.09, 0.23))
-    coarse: Shares = field(default=Shares(0.20, 0.52, 0.08, 0.00, 0.20))  # where it leaves the fewest bins
+    coarse: Shares = field(default=Shares(0.30, 0.45, 0.07, 0.00, 0.18))  # where it leaves the fewest bins (ADR 0018)
     preferred: float = 0.025  # of μ², for values that rows prefer (round numbers, hours, weekdays),
     preferred_share: float = 0.05  # if this share of rows
     preferred_noise: float = 6.0  # is so many times the noise of their count
