@@ -41,7 +41,7 @@ def run(this: Run) -> None:
 def direct(this: Run, name: str, epsilon: float, repeat: int) -> dict[str, Any]:
     size = 3 if this.quick else BATCH
     seeds = range(repeat * 1_000, repeat * 1_000 + size)
-    return coverage_direct.releases(_people(name, this.data_dir, this.quick), epsilon, seeds)
+    return coverage_direct.releases(_people(name, this.data_dir, this.quick), epsilon, seeds, timed=repeat == 1)
 
 
 def copies(this: Run, name: str, epsilon: float, repeat: int) -> dict[str, Any]:
@@ -127,7 +127,13 @@ def _coefficients(store: Store) -> str:
 def _times(cells: dict[tuple[str, str], list[dict[str, Any]]], store: Store) -> str:
     rows = []
     for name in NAMES:
-        seconds = [r["seconds_all_tables"] for (n, _), found in cells.items() if n == name for r in found]
+        seconds = [
+            r["seconds_all_tables"]
+            for (n, _), found in cells.items()
+            if n == name
+            for r in found
+            if r["seconds_all_tables"] is not None
+        ]
         both = [r["seconds"] for (n, *_), r in store.cells("coverage/copies") if n == name and "seconds" in r]
         ratio = f"{np.median([b['copies'] / b['training'] for b in both]):.1f}" if both else "–"
         train = f"{np.median([b['training'] for b in both]):.1f}" if both else "–"
