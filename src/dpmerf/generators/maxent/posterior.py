@@ -22,6 +22,7 @@ from dpmerf.generators.maxent.blocks import Block
 from dpmerf.generators.maxent.consistent import Error, Targets, consistent
 from dpmerf.generators.maxent.departures import Departures, departures, independent
 from dpmerf.generators.maxent.empty import without
+from dpmerf.generators.maxent.first_scores import Newton, first_scores
 from dpmerf.generators.maxent.gibbs import Chains
 from dpmerf.generators.maxent.inside import fine_shares
 from dpmerf.generators.maxent.maxent import Fitted, MaxEnt, binning_of, blocks_for, zeros_of
@@ -46,6 +47,8 @@ class Settings:
     slowing: float = 4.0  # by which the rate falls until the last step
     averaged: float = 0.4  # the last part of the steps, whose parameters are averaged
     lead: float = 1.0  # how much of a change of the targets the parameters follow at once, cell by cell
+    newton_every: int = 3  # steps of cells before one of first scores,
+    newton: float = 0.5  # which takes so much of what is lacking
     widest: float = 2.56  # prior variance of a log-interaction: what keeps cells without rows finite
 
 
@@ -64,6 +67,7 @@ class _Posterior:
     weight: float
     fit: FitSettings  # those of the fitted model
     settings: Settings
+    newton: Newton | None
 
     def refit(
         self, t: Targets, h: Tensor, start: tuple[Tensor, Tensor], walkers: Chains, steps: int, rng: torch.Generator
@@ -74,7 +78,11 @@ class _Posterior:
         climb = Ascent(t, self.zeros, self.ridge, begin, self.blocks, self.fit, own)
         found = []
         for step in range(1, steps + 1):
-            climb.step(s.rate * s.slowing ** (-step / steps), rng)
+            slow = s.slowing ** (-step / steps)
+            climb.step(s.rate * slow, rng)
+            if self.newton is not None and step % s.newton_every == 0:
+                more_h, more_J = self.newton.step(t.pairs - climb.seen.sum(0))
+                climb.h, climb.shared = climb.h + s.newton * slow * more_h, climb.shared + s.newton * slow * more_J
             if step > steps * (1 - s.averaged):
                 found.append((climb.h, climb.J, climb.seen))
         h, J, seen = (torch.stack(parts).mean(0) for parts in zip(*found, strict=True))
@@ -114,10 +122,11 @@ def draws(
     beyond, ridge = departures(t, _numbers(release, t.layout)), ridges(t, zeros, weight, fit)
     ridge = replace(ridge, shared=(beyond.variance() / (s.widest * ridge.scale)).clamp_min(1e-3))
     blocks = blocks_for(noisy.layout, fitted.common, zeros, fit)
-    post = _Posterior(release, fitted, t, zeros, blocks, beyond, ridge, weight, fit, s)
     few = torch.randperm(fitted.states.shape[1], generator=rng)[: max(s.chains // C, 256)]
     many = torch.randperm(fitted.states.shape[1], generator=rng)[: max(fit.chains // C, 256)]
     every, walkers = (Chains(noisy.layout, fitted.states[:, rows].long()) for rows in (many, few))
+    newton = Newton.of(t, first_scores(t.singles.sum(0), t.layout, _numbers(release, t.layout)), every)
+    post = _Posterior(release, fitted, t, zeros, blocks, beyond, ridge, weight, fit, s, newton)
     centre = without(replace(t, pairs=(independent(t) + beyond.mean()) * t.measured), fitted.empty, fit)
     h, J = fitted.h, fitted.J
     if bool(t.measured.any()):
