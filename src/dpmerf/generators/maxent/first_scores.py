@@ -19,8 +19,6 @@ from dpmerf.generators.maxent.departures import Scores
 from dpmerf.generators.maxent.gibbs import Chains
 from dpmerf.plan.noisy_tables import Layout
 
-SINGULAR = 0.02  # of a curvature, added to it: products that say the same share the step
-
 
 def first_scores(totals: Tensor, layout: Layout, numbers: dict[int, int]) -> Tensor:
     """(P, q) the first score of each column's bins, of mean 0 and variance 1 under its counts (P,)."""
@@ -44,7 +42,7 @@ class Newton:
     shift: Tensor  # (C, q, K) by which h makes up for what a step would do to single columns
 
     @staticmethod
-    def of(t: Targets, scores: Tensor, chains: Chains) -> Newton | None:
+    def of(t: Targets, scores: Tensor, chains: Chains, singular: float) -> Newton | None:
         """From chains that stand near the model; None where no pair was measured."""
         S = t.layout.members
         among = (S.T @ t.measured @ S > 0) & (scores.abs().sum(0) > 0)[:, None] & (scores.abs().sum(0) > 0)
@@ -58,12 +56,12 @@ class Newton:
             product = z[pairs[:, 0]] * z[pairs[:, 1]]
             product = product - product.mean(1, keepdim=True)
             weight = float(t.classes[c]) / chains.count
-            own = z @ z.T + torch.eye(len(z)) * (SINGULAR * chains.count)
+            own = z @ z.T + torch.eye(len(z)) * (singular * chains.count)
             shift = torch.linalg.solve(own, z @ product.T)  # (q, K)
             rest = product - shift.T @ z
             curvature += weight * (rest @ rest.T)
             shifts.append(shift)
-        curvature += torch.diag(curvature.diagonal() * SINGULAR + 1e-6 * float(t.classes.sum()))
+        curvature += torch.diag(curvature.diagonal() * singular + 1e-6 * float(t.classes.sum()))
         return Newton(scores, pairs, torch.linalg.cholesky(curvature), torch.stack(shifts))
 
     def step(self, lack: Tensor) -> tuple[Tensor, Tensor]:

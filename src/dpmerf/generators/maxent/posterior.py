@@ -49,6 +49,7 @@ class Settings:
     lead: float = 1.0  # how much of a change of the targets the parameters follow at once, cell by cell
     newton_every: int = 3  # steps of cells before one of first scores,
     newton: float = 0.5  # which takes so much of what is lacking
+    singular: float = 0.02  # of its curvature, added to it: products that say the same share the step
     widest: float = 2.56  # prior variance of a log-interaction: what keeps cells without rows finite
 
 
@@ -125,7 +126,7 @@ def draws(
     few = torch.randperm(fitted.states.shape[1], generator=rng)[: max(s.chains // C, 256)]
     many = torch.randperm(fitted.states.shape[1], generator=rng)[: max(fit.chains // C, 256)]
     every, walkers = (Chains(noisy.layout, fitted.states[:, rows].long()) for rows in (many, few))
-    newton = Newton.of(t, first_scores(t.singles.sum(0), t.layout, _numbers(release, t.layout)), every)
+    newton = Newton.of(t, first_scores(t.singles.sum(0), t.layout, _numbers(release, t.layout)), every, s.singular)
     post = _Posterior(release, fitted, t, zeros, blocks, beyond, ridge, weight, fit, s, newton)
     centre = without(replace(t, pairs=(independent(t) + beyond.mean()) * t.measured), fitted.empty, fit)
     h, J = fitted.h, fitted.J
