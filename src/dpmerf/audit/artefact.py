@@ -46,7 +46,7 @@ class Artefact:
     code: int = 0
 
     def features(self) -> Features:
-        """Every number of every document and tensor, every text line by line, names, sizes, words said, exit code."""
+        """Every number and total of every document and tensor, text line by line, names, sizes, words said, exit code."""
         found = Features({"exit code": float(self.code)}, {"files": " ".join(sorted(self.files))})
         for name, raw in self.files.items():
             found.numbers[f"{name} bytes"] = float(len(raw))
@@ -82,6 +82,7 @@ def _read(name: str, raw: bytes, found: Features) -> None:
 
 def _tensor(name: str, values: np.ndarray, found: Features) -> None:
     flat = values.ravel()
+    found.numbers[f"{name} total"] = float(flat.sum())
     for i, value in enumerate(flat.tolist()):
         found.numbers[f"{name}[{i}]"] = float(value)
         if values.dtype.kind in "iu":

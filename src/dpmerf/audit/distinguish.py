@@ -21,6 +21,7 @@ from dpmerf.audit.artefact import Artefact, Features
 from dpmerf.audit.bounds import Claim, ErrorRates, error_rates
 
 FEW = 16  # values of a number up to which it is also looked at as a word
+STANDS_OUT = 3.0  # standard errors: of thousands of numbers that do not differ, few are taken by chance
 SEEN = 3  # times: a word that occurs less often in training is one of the rare ones
 RARE = "\0rare"
 _NORMAL = NormalDist()
@@ -66,6 +67,7 @@ def distinguish(out: Sequence[Artefact], inside: Sequence[Artefact], doubt: floa
     rules: list[Rule] = [
         Linear("linear", 1e-6),
         Linear("smoothed linear", 0.3),
+        Strongest(),
         Energy(table.groups),
         Single(table),
         Words(table),
@@ -166,6 +168,22 @@ class Linear(Rule):
 
     def learn(self, out: Rows, inside: Rows) -> None:
         self._weights = _discriminant(out.numbers, inside.numbers, self._ridge)
+
+    def score(self, rows: Rows) -> np.ndarray:
+        return np.asarray(rows.numbers @ self._weights)
+
+
+@final
+class Strongest(Rule):
+    """The numbers that differ by several standard errors, each by itself: for more numbers than artefacts."""
+
+    name = "strongest"
+
+    def learn(self, out: Rows, inside: Rows) -> None:
+        gap = inside.numbers.mean(0) - out.numbers.mean(0)
+        variance = np.maximum((inside.numbers.var(0) + out.numbers.var(0)) / 2, 1e-9)
+        errors = np.abs(gap) / np.sqrt(variance * (1 / len(out.numbers) + 1 / len(inside.numbers)))
+        self._weights = np.where(errors > STANDS_OUT, gap / variance, 0.0)
 
     def score(self, rows: Rows) -> np.ndarray:
         return np.asarray(rows.numbers @ self._weights)

@@ -163,13 +163,16 @@ _FIELDS = {  # of release.json, by its format
 
 
 def _check(document: dict[str, Any], tensors: bytes, where: str) -> Release:
+    format_ = document.get("format")
+    known = type(format_) is int and format_ in _FIELDS
+
     def refuse(what: str) -> ArtefactError:
-        if document.get("format") in _FIELDS and document.get("rules", 1) != RULES:
+        if known and document.get("rules", 1) != RULES:
             return ArtefactError(f"{where}: {what}. Other rules made it: read it with the version of dpmerf that did")
         return ArtefactError(f"{where}: {what}. Do not use it; take the original again")
 
     try:
-        if document.get("format") not in _FIELDS or document.get("kind") != "release":
+        if not known or document.get("kind") != "release":
             raise refuse(f"not a release of format {FORMAT} or less")
         if unknown := set(document) ^ _FIELDS[document["format"]]:
             raise refuse(f"its description has other fields than a release ('{min(unknown)}')")
