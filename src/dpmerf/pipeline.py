@@ -18,6 +18,7 @@ from dpmerf.folders import check_writable, keep, read_json
 from dpmerf.model import Model
 from dpmerf.output import gallery
 from dpmerf.output import table_files as tables
+from dpmerf.output.whole_files import appearing
 from dpmerf.plan import Plan
 from dpmerf.private.ledger import Ledger
 from dpmerf.private.measure import measure
@@ -53,7 +54,8 @@ class Asked:
     def save(self, folder: Path) -> None:
         text = json.dumps({"format": FORMAT, **asdict(self)}, indent=1) + "\n"
         try:
-            (folder / ASKED).write_text(text, encoding="utf-8")
+            with appearing(folder / ASKED) as place:
+                place.write_text(text, encoding="utf-8")
         except OSError as problem:
             raise ArtefactError(f"cannot write {folder / ASKED}: {problem.strerror}") from None
 
