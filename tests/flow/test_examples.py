@@ -35,4 +35,4 @@ def test_the_notebook_runs(path: Path, tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_there_is_a_notebook_a_capability() -> None:
-    assert {"own_table", "answers", "estimator"} <= {path.stem for path in BOOKS}
+    assert {"own_table", "answers", "estimator", "relations", "verify"} <= {path.stem for path in BOOKS}
