@@ -177,3 +177,40 @@ def test_every_import_inside_the_package_has_a_file() -> None:
                 if not place.with_suffix(".py").exists() and not (place / "__init__.py").exists():
                     absent.append(f"{file.name}: {node.module}")
     assert not absent
+
+
+def test_a_kind_of_column_is_known_in_its_own_file_and_one_registry() -> None:
+    """The kind `time` stands for any other: its class, its name and what it reads occur in no third file."""
+    telling = {"Time", "time_of_day"}
+    found = set()
+    for file in FILES:
+        for node in ast.walk(_tree(file)):
+            module = node.module if isinstance(node, ast.ImportFrom) else None
+            words = {getattr(node, "id", ""), *(module or "").split(".")}
+            read = isinstance(node, ast.Attribute) and node.attr in ("is_time", "is_time32", "is_time64", "time32")
+            clock = isinstance(node, ast.Attribute) and node.attr == "time" and getattr(node.value, "id", "") == "dt"
+            kind = (
+                isinstance(node, ast.Compare)
+                and "kind" in ast.unparse(node.left)
+                and any(isinstance(c, ast.Constant) and c.value == "time" for c in node.comparators)
+            )
+            if words & telling or read or clock or kind:
+                found.add(str(file.relative_to(SOURCE)))
+    assert found == {"schema/columns.py", "schema/kinds/time_of_day.py"}
+
+
+def test_cells_are_read_and_written_without_asking_for_the_kind() -> None:
+    """No `match` on a column's class and no comparison of its kind where cells, drafts and audits are made."""
+    kinds = {"Number", "Integer", "Date", "Timestamp"}
+    asked = ("cells", "reading", "writing", "codec", "names", "canary", "frames", "subgroups", "frictionless", "sdv")
+    guilty = []
+    for file in FILES:
+        if file.stem not in asked:
+            continue
+        for node in ast.walk(_tree(file)):
+            cls = node.cls if isinstance(node, ast.MatchClass) else None
+            if cls is None and isinstance(node, ast.Call) and getattr(node.func, "id", "") == "isinstance":
+                cls = node.args[1]
+            if cls is not None and {n.id for n in ast.walk(cls) if isinstance(n, ast.Name)} & kinds:
+                guilty.append(f"{file}:{node.lineno}")
+    assert not guilty

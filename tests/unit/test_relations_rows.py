@@ -265,10 +265,9 @@ def test_random_rules_are_kept_or_refused(seed: int) -> None:
         plain = Schema.parse(columns)
         assert plain.columns
         from dpmerf.encoding.arithmetic import evaluate
-        from dpmerf.schema.derivations import fact_of
         from dpmerf.schema.expressions import parse
 
-        facts = {n: fact_of(c) for n, c in plain.columns.items()}
+        facts = {n: c.fact() for n, c in plain.columns.items()}
         truths = [
             evaluate(parse(line[8:-1]), read(table, plain), facts) for line in rules.splitlines() if "rule" in line
         ]  # type: ignore[arg-type]

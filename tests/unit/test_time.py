@@ -15,11 +15,12 @@ import pyarrow.csv as pc
 import pytest
 
 from command import dpmerf
-from dpmerf.audit.canary import _value
+from dpmerf.app import forms
 from dpmerf.encoding.codec import Axis, Codec
 from dpmerf.errors import SchemaError
 from dpmerf.metadata import frictionless, sdv
-from dpmerf.schema import Schema, Time
+from dpmerf.schema import Schema
+from dpmerf.schema.kinds.time_of_day import Time
 from dpmerf.sources.rows import open_rows
 
 DAY = '[columns.at]\nkind = "time"\nnullable = true\n'
@@ -103,9 +104,14 @@ def test_metadata_without_a_word_for_it_says_so(format: ModuleType) -> None:
             format.write(Schema.parse(text))
 
 
+def test_the_page_asks_for_times() -> None:
+    found = forms.facts({"kind": "time", "first": "22:00", "last": "06:00", "step": "60"})
+    assert found.known == {"first": dt.time(22), "last": dt.time(6), "step": 60} and "time" in forms.WORDS
+
+
 def test_the_audits_rows_reach_both_ends() -> None:
     column = Time(first=dt.time(22), last=dt.time(6))
-    assert [_value(column, place) for place in (0.0, 0.25, 1.0)] == [dt.time(22), dt.time(0), dt.time(6)]
+    assert [column.at(place) for place in (0.0, 0.25, 1.0)] == [dt.time(22), dt.time(0), dt.time(6)]
 
 
 def test_from_a_file_to_a_report(tmp_path: Path) -> None:

@@ -8,28 +8,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from dpmerf.schema import GAP
-from dpmerf.schema.facts import NEEDED, Facts, TableFacts
+from dpmerf.schema import GAP, KINDS
+from dpmerf.schema.facts import Facts, TableFacts, needs
 
-KINDS = ("category", "number", "integer", "date", "timestamp", "flag", "id")
-WORDS = {
-    "category": "category – one of a list",
-    "number": "number – with decimals",
-    "integer": "integer – whole number",
-    "date": "date – a day",
-    "timestamp": "timestamp – a moment",
-    "flag": "flag – true or false",
-    "id": "id – a key, never learned",
-}
-INPUTS: dict[str, tuple[str, ...]] = {  # what the page asks for, by kind
-    "category": ("values", "other"),
-    "number": ("min", "max", "decimals", "log"),
-    "integer": ("min", "max", "step", "log"),
-    "date": ("first", "last", "step"),
-    "timestamp": ("first", "last", "step"),
-    "flag": (),
-    "id": (),
-}
+WORDS = {name: kind.title for name, kind in KINDS.items() if kind.title}
+INPUTS = {name: KINDS[name].asks for name in WORDS}  # what the page asks for, by kind
 READING: dict[str, tuple[str, str]] = {  # how a file is written: the page's words, and what stands in an empty box
     "delimiter": ("Between columns", "guessed: , ; or tab"),
     "encoding": ("Encoding", "guessed: utf-8, cp1252, …"),
@@ -42,8 +25,6 @@ READING: dict[str, tuple[str, str]] = {  # how a file is written: the page's wor
     "table": ("Table of a database", "the only one"),
 }
 _SEVERAL = ("unit", "date", "missing")  # separated by |
-_NUMBERS = ("min", "max", "step", "decimals")
-_MOMENTS = ("first", "last")
 Typed = dict[str, str]  # the boxes of one column, as typed
 
 
@@ -54,7 +35,7 @@ def facts(typed: Typed, stored: pa.DataType | None = None) -> Facts:
     {'kind': 'integer', 'min': 0, 'max': '?', 'nullable': True}
     """
     kind = typed.get("kind", "")
-    if kind not in KINDS:
+    if kind not in WORDS:
         return Facts(None)
     known: dict[str, Any] = {}
     for key in INPUTS[kind]:
@@ -62,7 +43,7 @@ def facts(typed: Typed, stored: pa.DataType | None = None) -> Facts:
         if text and key == "log":
             known[key] = True
         elif text:
-            known[key] = _value(key, text, stored)
+            known[key] = _value(kind, key, text, stored)
     if typed.get("nullable") and kind != "id":
         known["nullable"] = True
     if typed.get("dtype"):
@@ -139,25 +120,11 @@ def _bound(text: str) -> float | str:
 
 def missing(boxes: Typed) -> tuple[str, ...]:
     """The needed boxes that are empty."""
-    return tuple(key for key in NEEDED.get(boxes.get("kind", ""), ()) if not boxes.get(key, "").strip())
+    return tuple(key for key in needs(boxes.get("kind", "")) if not boxes.get(key, "").strip())
 
 
-def _value(key: str, text: str, stored: pa.DataType | None) -> Any:
+def _value(kind: str, key: str, text: str, stored: pa.DataType | None) -> Any:
     """A box as a value of the schema; what cannot be read stays text, and the check says what is wrong with it."""
-    if key in _NUMBERS:
-        plain = text.replace(" ", "").replace("\u202f", "")
-        if re.fullmatch(r"[+-]?\d{1,30}", plain):
-            return int(plain)
-        try:
-            return float(plain)
-        except ValueError:
-            return text
-    if key in _MOMENTS:
-        try:
-            moment = dt.datetime.fromisoformat(text)
-        except ValueError:
-            return text
-        return moment if len(text) > 10 else moment.date()
     if key in ("values", "other"):
         listed = [line.strip() for line in text.splitlines() if line.strip()]
         whole = stored is not None and pa.types.is_integer(stored)
@@ -165,4 +132,4 @@ def _value(key: str, text: str, stored: pa.DataType | None) -> Any:
             numbers = [int(v) for v in listed]
             return numbers if key == "values" else numbers[0]
         return listed if key == "values" else listed[0]
-    return text
+    return KINDS[kind].typed(key, text)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -20,8 +19,7 @@ from dpmerf.private.contribute import Sums
 from dpmerf.private.local import sum_locally
 from dpmerf.progress import SILENT
 from dpmerf.release import Release
-from dpmerf.schema import AnyColumn, Category, Date, Flag, Integer, Number, Schema, Time, Timestamp
-from dpmerf.schema.columns import DAY
+from dpmerf.schema import Schema
 from dpmerf.sources.rows import Frame
 
 Row = dict[str, Any]
@@ -108,65 +106,24 @@ def _far_rows(plan: Plan, rng: np.random.Generator) -> tuple[Row, Row]:
 
 def end_row(schema: Schema, end: int) -> Row:
     """The row of all first (0) or last (1) values."""
-    return {name: _value(column, float(end)) for name, column in schema.columns.items()}
+    return {name: column.at(float(end)) for name, column in schema.columns.items()}
 
 
 def random_row(schema: Schema, rng: np.random.Generator) -> Row:
     """A row of values drawn evenly, one by one."""
     return {
-        name: None if column.nullable and rng.random() < 0.05 else _value(column, rng.random())
+        name: None if column.nullable and rng.random() < 0.05 else column.at(rng.random())
         for name, column in schema.columns.items()
     }
 
 
 def table(schema: Schema, rows: list[Row]) -> pa.Table:
     """Rows as an Arrow table with the types that the schema writes."""
-    return pa.table({name: pa.array([row[name] for row in rows], _type(c)) for name, c in schema.columns.items()})
+    return pa.table({name: pa.array([row[name] for row in rows], c.audited) for name, c in schema.columns.items()})
 
 
 def _named(row: Row, person: str | None, name: str) -> Row:
     return row if person is None else {**row, person: name}
-
-
-def _value(column: AnyColumn, place: float) -> Any:
-    """The value at a place from 0 (first) to 1 (last)."""
-    match column:
-        case Category():
-            return str(column.levels[min(int(place * len(column.levels)), len(column.levels) - 1)])
-        case Flag():
-            return place >= 0.5
-        case Number():
-            return column.min + place * (column.max - column.min)
-        case Integer():
-            return column.min + round(place * (column.max - column.min))
-        case Date():
-            return column.first + dt.timedelta(days=round(place * (column.last - column.first).days))
-        case Timestamp():
-            return column.first + dt.timedelta(seconds=round(place * (column.last - column.first).total_seconds()))
-        case Time():
-            low, high = column.seconds
-            at = round(low + place * (high - low)) % DAY
-            return dt.time(at // 3600, at // 60 % 60, at % 60)
-        case _:
-            return "0"
-
-
-def _type(column: AnyColumn) -> pa.DataType:
-    match column:
-        case Number():
-            return pa.float64()
-        case Integer():
-            return pa.int64()
-        case Date():
-            return pa.date32()
-        case Timestamp():
-            return pa.timestamp("us")
-        case Time():
-            return pa.time32("s")
-        case Flag():
-            return pa.bool_()
-        case _:
-            return pa.large_string()
 
 
 def tile(sums: Tensor, times: int) -> Tensor:

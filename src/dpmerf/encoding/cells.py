@@ -1,9 +1,9 @@
 """Cells: one Arrow column -> one number or one code per cell. Any cell is legal; none raises, none is quoted.
 
 What a cell becomes depends on that cell and on what is declared, never on its neighbours nor on the type that the rest
-of the column forced on it. A cell is a number (float64), a moment (whole nanoseconds), a time of day (microseconds), a
-text, true or false, or null; NaN and types without such a reading (lists, durations) are null. Each of these has one
-text, the one that a column of objects is handed over in (`sources`), and both ways give one place:
+of the column forced on it. A cell is a number (float64), a moment (whole nanoseconds), a text, true or
+false, null, or what a kind of column adds (`Form`); NaN and types without a reading (lists) are null. Each of these has
+one text, the one that a column of objects is handed over in (`sources`), and both ways give one place:
 
 - a number is its float64, whatever type holds it: frames turn whole numbers into floats when one of them is missing;
 - a listed text is found by its very text or else by what it reads as, so that 1234 is "01234" and midnight is its day;
@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 import uuid
+from collections.abc import Callable
 from typing import TypeAlias
 
 import numpy as np
@@ -21,6 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dpmerf.encoding import instants
+from dpmerf.schema.columns import Form, forms
 
 Floats = np.ndarray  # (n,) float64
 Column: TypeAlias = pa.Array | pa.ChunkedArray
@@ -72,31 +74,12 @@ def seconds(column: Column) -> Floats:
     return _instants(read(column), instants.SECOND)
 
 
-def clock(column: Column) -> Floats:
-    """Cells as whole seconds after midnight."""
-    array = read(column)
-    if array.type != pa.large_string():
-        return np.floor(_clock(array) / instants.SECOND)
-    encoded = _short(array).dictionary_encode()
-    found = [math.nan if c is None else _of_clock(c) for c in encoded.dictionary.to_pylist()]
-    values = np.array([*found, math.nan], np.float64)
+def each(column: Column, place: Callable[[str], float | None]) -> Floats:
+    """Cells as numbers by a function of the cell's one text; NaN where that gives none."""
+    encoded = _short(text_of(read(column))).dictionary_encode()
+    found = [None if cell is None else place(cell) for cell in encoded.dictionary.to_pylist()]
+    values = np.array([*(math.nan if at is None else float(at) for at in found), math.nan], np.float64)
     return values[np.asarray(encoded.indices.fill_null(len(found)))]
-
-
-def _of_clock(cell: str) -> float:
-    at = instants.of_clock(cell)
-    return math.nan if at is None else float(at // instants.SECOND)
-
-
-def _clock(array: pa.Array) -> Floats:
-    """Times of day in nanoseconds, exact in a float64; NaN where there is none."""
-    if not pa.types.is_time(array.type):
-        return np.full(len(array), np.nan)
-    whole = array.view(pa.int32() if pa.types.is_time32(array.type) else pa.int64())
-    values = pc.fill_null(whole, -1).to_numpy(zero_copy_only=False).astype(np.int64)
-    unit = _UNITS[array.type.unit]
-    inside = (values >= 0) & (values < instants.DAY // unit)
-    return np.where(inside, np.where(inside, values, 0) * unit, np.nan)
 
 
 def flags(column: Column) -> Floats:
@@ -116,8 +99,8 @@ def absent(column: Column) -> np.ndarray:
     array = read(column)
     if pa.types.is_floating(array.type):
         return np.isnan(floats_of(array))
-    if pa.types.is_time(array.type):
-        return np.isnan(_clock(array))
+    if (form := _form(array.type)) is not None:
+        return np.array([text is None for text in form.texts(array)], bool)
     return mask_of(array.is_null()) if _is_readable(array.type) else np.ones(len(array), bool)
 
 
@@ -222,9 +205,8 @@ def text_of(array: pa.Array) -> pa.Array:
         different, index = np.unique(values, return_inverse=True)
         texts = pa.array([instants.text(value * unit) for value in different.tolist()], pa.large_string())
         return texts.take(pa.array(index, mask=mask_of(array.is_null())))
-    if pa.types.is_time(kind):
-        times = [None if at != at else instants.clock_text(int(at)) for at in _clock(array).tolist()]
-        return pa.array(times, pa.large_string())
+    if (form := _form(kind)) is not None:
+        return pa.array(form.texts(array), pa.large_string())
     return pa.nulls(len(array), pa.large_string())
 
 
@@ -235,6 +217,10 @@ def _stored(array: pa.ExtensionArray) -> pa.Array:
         raw = array.storage.to_pylist()
         return pa.array([None if cell is None else str(uuid.UUID(bytes=cell)) for cell in raw], pa.large_string())
     return array.storage.cast(pa.bool_()) if name == "arrow.bool8" else array.storage
+
+
+def _form(kind: pa.DataType) -> Form | None:
+    return next((form for form in forms() if form.holds(kind)), None)
 
 
 def _is_text(kind: pa.DataType) -> bool:

@@ -7,7 +7,6 @@ one per discrete variable. A nullable numeric column brings a variable `NAME#nul
 
 from __future__ import annotations
 
-import datetime as dt
 import math
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,19 +17,18 @@ import pyarrow as pa
 
 from dpmerf.encoding import cells, listed, pixels, readable
 from dpmerf.encoding.derived import Relations
-from dpmerf.encoding.reading import levels_of, numbers_of, read
+from dpmerf.encoding.reading import numbers_of, read
 from dpmerf.encoding.stored_types import check_fits
 from dpmerf.encoding.writing import arrow_type, id_array, number_array, restored
 from dpmerf.errors import SchemaError
 from dpmerf.lazy import torch
-from dpmerf.schema import Category, Date, Flag, Id, Image, Integer, Number, Numeric, Schema, Time, Timestamp
+from dpmerf.schema import Category, Flag, Id, Image, Numeric, Schema
 from dpmerf.schema.notation import Notation
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 LABEL_BINS = 10
-_EPOCH = dt.datetime(1970, 1, 1)
 
 
 @final
@@ -83,22 +81,8 @@ class Axis:
 
     @staticmethod
     def of(column: Numeric) -> Axis:
-        match column:
-            case Number():
-                step = None if column.decimals is None else 10.0**-column.decimals
-                return Axis(column.min, column.max, step, column.log)
-            case Integer():
-                levels = (column.max - column.min) // column.step
-                return Axis(column.min, column.min + levels * column.step, column.step, column.log)
-            case Date():
-                low, high = (_days(d) for d in (column.first, column.last))
-                return Axis(low, low + (high - low) // column.step * column.step, column.step)
-            case Timestamp():
-                low, high = ((t - _EPOCH).total_seconds() for t in (column.first, column.last))
-                return Axis(low, low + (high - low) // column.step * column.step, column.step)
-            case Time():
-                low, high = column.seconds
-                return Axis(low, high, column.step)
+        """The line that a column declares."""
+        return Axis(*column.line)
 
     @property
     def levels(self) -> int | None:
@@ -173,7 +157,7 @@ class Codec:
             if isinstance(column, Numeric):
                 found += [Variable(null_name(name), 2)] if column.nullable else []
             elif isinstance(column, Category | Flag):
-                found.append(Variable(name, len(levels_of(column)) + column.nullable))
+                found.append(Variable(name, len(column.levels) + column.nullable))
         return tuple(found)
 
     @cached_property
@@ -280,7 +264,8 @@ class Codec:
             elif isinstance(column, Image):
                 array = pixels.decode(batch.numbers.double().numpy(), column)
             else:
-                levels: tuple[object, ...] = levels_of(column) + ((None,) if column.nullable else ())
+                assert isinstance(column, Category | Flag)
+                levels: tuple[object, ...] = column.levels + ((None,) if column.nullable else ())
                 dictionary = pa.array(levels, from_pandas=False)
                 array = dictionary.take(pa.array(values[name]))
             arrays.append(restored(array, self.types[name]))
@@ -320,7 +305,3 @@ def null_name(column: str) -> str:
 def label_name(column: str) -> str:
     """The variable of a numeric label's bins."""
     return f"{column}#label"
-
-
-def _days(day: dt.date) -> float:
-    return float((day - _EPOCH.date()).days)

@@ -13,8 +13,8 @@ import pyarrow as pa
 
 from dpmerf.encoding.codec import Batch, Codec, placed
 from dpmerf.encoding.derived import Relations
-from dpmerf.encoding.reading import levels_of, read
-from dpmerf.schema import Category, Flag, Numeric, Schema
+from dpmerf.encoding.reading import read
+from dpmerf.schema import Category, Flag, Integer, Numeric, Schema
 from dpmerf.schema.extended_schema import GAP, STEP, before, count_of, extended, person_table
 from dpmerf.schema.person_schema import History, Persons
 
@@ -77,7 +77,7 @@ class ExtendedRows:
             for name in self.history.measured_rows:
                 value = measured[name][last]
                 column = self.codec.schema.columns[before(name)]
-                null = len(levels_of(column)) if isinstance(column, Category | Flag) else np.nan
+                null = len(column.levels) if isinstance(column, Category | Flag) else np.nan
                 found[before(name)] = np.where(later, value, null)
         return found | {name: measured[name] for name in self.history.measured_rows}
 
@@ -94,7 +94,7 @@ def counter_values(history: History, place: np.ndarray) -> np.ndarray:
     """(n,) what the counter says of the rows at these places in their history."""
     assert history.facts.counter is not None
     column = history.schema.columns[history.facts.counter]
-    assert column.kind == "integer"
+    assert isinstance(column, Integer)
     return np.minimum(column.min + place * column.step, column.max).astype(np.float64)
 
 

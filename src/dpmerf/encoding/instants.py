@@ -23,8 +23,6 @@ PATTERN = (  # a moment in text, for Python and for Arrow
     r"(?:[T ]([0-9]{2}):([0-9]{2})(?::([0-9]{2})(?:\.([0-9]+))?)?(Z|[+-][0-9]{2}:[0-9]{2})?)?$"
 )
 _MOMENT = re.compile(PATTERN)
-CLOCK = r"^([0-9]{1,2}):([0-9]{2})(?::([0-9]{2})(?:\.([0-9]+))?)?$"  # a time of day in text
-_CLOCK = re.compile(CLOCK)
 _UNITS = {
     "W": 7 * DAY,
     "D": DAY,
@@ -62,32 +60,6 @@ def of_text(cell: str) -> int | None:
     if zone not in (None, "Z"):
         away = (int(zone[1:3]) * 60 + int(zone[4:6])) * (-60 if zone[0] == "-" else 60)
     return clipped(_naive(moment) + int((fraction or "0")[:9].ljust(9, "0")) - away * SECOND)
-
-
-def of_clock(cell: str) -> int | None:
-    """Nanoseconds after midnight of a time of day; None for any other text. 24:00 is midnight.
-
-    >>> of_clock("06:30"), of_clock("24:00:00"), of_clock("24:01"), of_clock("9:05:07.5")
-    (23400000000000, 0, None, 32707500000000)
-    """
-    found = _CLOCK.match(cell)
-    if found is None:
-        return None
-    hour, minute, second = (int(part or 0) for part in found.groups()[:3])
-    fraction = int((found[4] or "0")[:9].ljust(9, "0"))
-    at = (hour * 3600 + minute * 60 + second) * SECOND + fraction
-    return at % DAY if minute < 60 and second < 60 and at <= DAY else None
-
-
-def clock_text(nanoseconds: int) -> str:
-    """The one text of a time of day, cut to microseconds: objects hold no more.
-
-    >>> clock_text(23_400 * 10**9), clock_text(1_500_000_999)
-    ('06:30:00', '00:00:01.5')
-    """
-    seconds, fraction = divmod(nanoseconds // 1000, 10**6)
-    clock = f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
-    return clock + (f".{fraction:06}".rstrip("0") if fraction else "")
 
 
 def text(nanoseconds: int) -> str:

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from dpmerf.encoding import cells, instants, listed
 from dpmerf.encoding.cells import Column
-from dpmerf.schema import Schema
+from dpmerf.schema import AnyColumn, Schema
 from dpmerf.schema.moment_patterns import iso_of
 from dpmerf.schema.notation import BLANK, Notation
 
@@ -33,15 +33,18 @@ def as_written(table: pa.Table, schema: Schema) -> pa.Table:
         notation = schema.notation(name)
         if notation.plain or name not in table.column_names:
             continue
-        kind, cells_of = schema.columns[name].kind, table.column(name)
-        if kind in ("number", "integer"):
-            found = numbers_as_declared(cells_of, notation)
-        elif kind in ("date", "timestamp"):
-            found = moments_as_declared(cells_of, notation)
-        else:
-            found = without_missing(cells.read(cells_of), notation)
+        found = as_declared(table.column(name), schema.columns[name], notation)
         table = table.set_column(table.column_names.index(name), name, found)
     return table
+
+
+def as_declared(array: Column, column: AnyColumn, notation: Notation) -> Column:
+    """Cells of a column, ready to be read."""
+    if column.notated == "number":
+        return numbers_as_declared(array, notation)
+    if column.notated == "moment":
+        return moments_as_declared(array, notation)
+    return without_missing(cells.read(array), notation)
 
 
 def numbers_as_declared(column: Column, notation: Notation) -> Column:

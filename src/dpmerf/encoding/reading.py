@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
 
 from dpmerf.encoding import cells, listed, notations
-from dpmerf.schema import Category, Flag, Numeric, Schema, Time
-from dpmerf.schema.columns import DAY
+from dpmerf.schema import Category, Flag, Numeric, Schema
 from dpmerf.schema.notation import Notation
 
 
@@ -24,28 +23,14 @@ def read(table: pa.Table | pa.RecordBatch, schema: Schema, names: Sequence[str] 
     }
 
 
-def levels_of(column: Category | Flag) -> tuple[object, ...]:
-    """The values that a column can hold, in order of their codes."""
-    return column.levels if isinstance(column, Category) else (False, True)
-
-
 def numbers_of(array: pa.Array | pa.ChunkedArray, column: Numeric, notation: Notation) -> np.ndarray:
     """(n,) numbers in the column's own unit; NaN where there is none."""
-    written = notations.numbers_as_declared if column.kind in ("number", "integer") else notations.moments_as_declared
-    found = READERS[column.kind](written(array, notation))
-    return _unrolled(found, column) if isinstance(column, Time) else found
-
-
-def _unrolled(seconds: np.ndarray, column: Time) -> np.ndarray:
-    """Times of day on the line that begins at the column's first; those outside lie beyond the end they are nearer."""
-    low, high = column.seconds
-    at = low + (seconds - low) % DAY
-    return np.where(at - high > low + DAY - at, at - DAY, at)
+    return column.read(cells, notations.as_declared(array, column, notation))
 
 
 def code_of(array: pa.Array | pa.ChunkedArray, column: Category | Flag, notation: Notation) -> np.ndarray:
     """(n,) codes; null, or what is not listed, has the place that the column declares for it."""
-    levels = levels_of(column)
+    levels = column.levels
     array = array if not notation.missing else notations.without_missing(cells.read(array), notation)
     code = listed_codes(array, column)
     if isinstance(column, Category) and column.other is not None:
@@ -56,7 +41,7 @@ def code_of(array: pa.Array | pa.ChunkedArray, column: Category | Flag, notation
 
 def listed_codes(array: pa.Array | pa.ChunkedArray, column: Category | Flag) -> np.ndarray:
     """(n,) codes of the values and their synonyms; -1 for every other cell."""
-    levels = levels_of(column)
+    levels = column.levels
     if isinstance(column, Flag):
         values = cells.flags(array)
         code = np.where(np.isnan(values), -1, values).astype(np.int64)
@@ -67,12 +52,3 @@ def listed_codes(array: pa.Array | pa.ChunkedArray, column: Category | Flag) -> 
     place = np.array([levels.index(value) for value in column.synonyms.values()], np.int64)
     other = listed.codes(array, tuple(column.synonyms))
     return np.where((code < 0) & (other >= 0), place[np.maximum(other, 0)], code)
-
-
-READERS: dict[str, Callable[[pa.Array], np.ndarray]] = {
-    "number": cells.numbers,
-    "integer": cells.numbers,
-    "date": cells.days,
-    "timestamp": cells.seconds,
-    "time": cells.clock,
-}

@@ -7,7 +7,6 @@ from collections.abc import Callable
 import numpy as np
 import pyarrow as pa
 
-from dpmerf.encoding import cells
 from dpmerf.encoding.writing import id_array, number_array, restored
 from dpmerf.errors import SchemaError
 from dpmerf.schema import AnyColumn, Category, Id, Image, Integer, Numeric
@@ -27,7 +26,7 @@ def check_fits(
         return
     try:
         there = _made_up(column, value)
-        back = _back(restored(there, kind), there.type)
+        back = _back(column, restored(there, kind), there.type)
         fits = _alike(there, back, column)
     except (pa.ArrowException, ValueError, OverflowError, TypeError):
         fits = False
@@ -48,12 +47,10 @@ def _made_up(column: AnyColumn, value: Callable[[np.ndarray], np.ndarray] | None
     return pa.array([False, True])
 
 
-def _back(written: pa.Array, kind: pa.DataType) -> pa.Array:
+def _back(column: AnyColumn, written: pa.Array, kind: pa.DataType) -> pa.Array:
     if pa.types.is_dictionary(written.type):
         written = written.dictionary_decode()
-    if pa.types.is_time(kind) and (pa.types.is_string(written.type) or pa.types.is_large_string(written.type)):
-        return pa.array(cells.clock(written).astype(np.int32)).cast(kind)  # Arrow reads no time of day from text
-    return written.cast(kind, safe=False)
+    return column.back(written, kind)
 
 
 def _alike(there: pa.Array, back: pa.Array, column: AnyColumn) -> bool:

@@ -8,20 +8,19 @@ import numpy as np
 import pyarrow as pa
 
 from dpmerf.errors import SchemaError
-from dpmerf.schema import AnyColumn, Category, Date, Flag, Id, Image, Integer, Number, Numeric, Time, Timestamp
-from dpmerf.schema.columns import DAY
+from dpmerf.schema import AnyColumn, Id, Numeric
 from dpmerf.schema.patterns import Pattern
 
 
 def arrow_type(name: str, column: AnyColumn) -> pa.DataType:
     """The output type of a column: the declared dtype, or the natural one of its kind."""
     if not column.dtype:
-        return _natural(column)
+        return column.natural
     try:
         if zoned := re.fullmatch(r"timestamp\[(s|ms|us|ns), tz=(.+)\]", column.dtype):
             return pa.timestamp(zoned[1], tz=zoned[2])
         if column.dtype.startswith("dictionary"):
-            return pa.dictionary(pa.int32(), _natural(column))
+            return pa.dictionary(pa.int32(), column.natural)
         if decimal := re.fullmatch(r"decimal128\((\d+), (\d+)\)", column.dtype):
             return pa.decimal128(int(decimal[1]), int(decimal[2]))
         return pa.type_for_alias(column.dtype.replace("date32[day]", "date32").replace("date64[ms]", "date64"))
@@ -30,28 +29,6 @@ def arrow_type(name: str, column: AnyColumn) -> pa.DataType:
             f"column '{name}': `dtype` is '{column.dtype}', which is no Arrow type. Write for example int32, "
             "or leave it out"
         ) from None
-
-
-def _natural(column: AnyColumn) -> pa.DataType:
-    match column:
-        case Category():
-            return {str: pa.string(), int: pa.int64(), float: pa.float64()}[type(column.values[0])]
-        case Flag():
-            return pa.bool_()
-        case Image():
-            return pa.binary(column.pixels)
-        case Number():
-            return pa.float64()
-        case Date():
-            return pa.date32()
-        case Timestamp():
-            return pa.timestamp("us")
-        case Time():
-            return pa.time32("s")
-        case Id():
-            return pa.string() if column.pattern else pa.int64()
-        case Integer():
-            return pa.int64()
 
 
 def restored(array: pa.Array, kind: pa.DataType) -> pa.Array:
@@ -75,14 +52,4 @@ def number_array(column: Numeric, values: np.ndarray) -> pa.Array:
     absent = np.isnan(values) if column.nullable else None
     if absent is not None:
         values = np.where(absent, 0.0, values)
-    match column:
-        case Number():
-            return pa.array(values, pa.float64(), mask=absent)
-        case Integer():
-            return pa.array(values.astype(np.int64), pa.int64(), mask=absent)
-        case Date():
-            return pa.array(values.astype(np.int32), pa.int32(), mask=absent).cast(pa.date32())
-        case Timestamp():
-            return pa.array(values.astype(np.int64), pa.int64(), mask=absent).cast(pa.timestamp("s"))
-        case Time():
-            return pa.array((values % DAY).astype(np.int32), pa.int32(), mask=absent).cast(pa.time32("s"))
+    return column.array(values, absent)

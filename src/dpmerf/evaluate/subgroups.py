@@ -7,6 +7,7 @@ import numpy as np
 from dpmerf.evaluate.results import Subgroup
 from dpmerf.evaluate.utility import TableUtility
 from dpmerf.evaluate.views import Coded, Rows
+from dpmerf.schema import Numeric
 
 SHOWN = 12
 LEAST_ROWS = 100
@@ -96,13 +97,5 @@ def _value(rows: Rows, name: str, code: int) -> str:
 
 def moment(rows: Rows, name: str, value: float) -> str:
     """A numeric value as a person writes it: days and seconds become dates."""
-    kind = rows.schema.columns[name].kind
-    if kind == "date":
-        return str(np.datetime64(int(value), "D"))
-    if kind == "timestamp":
-        return str(np.datetime64(int(value), "s").astype("datetime64[D]"))
-    if kind == "time":
-        return f"{int(value) // 3600 % 24:02}:{int(value) // 60 % 60:02}"
-    if kind == "integer":
-        return f"{value:,.0f}"
-    return f"{value:,.4g}" if abs(value) < 1e4 else f"{value:,.0f}"
+    column = rows.schema.columns[name]
+    return column.shown(value) if isinstance(column, Numeric) else str(value)

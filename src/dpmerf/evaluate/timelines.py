@@ -138,7 +138,7 @@ def _lag(frame: pd.DataFrame, h: History, name: str) -> float:
     """Of log(1 + x) where the schema declares a log scale."""
     values, column = _number(frame[name]), h.schema.columns[name]
     if getattr(column, "log", False):
-        values = np.log1p(values - column.min)  # type: ignore[union-attr]
+        values = np.log1p(values - column.min)  # type: ignore[attr-defined]
     last = values.groupby(frame[h.key].to_numpy()).shift()
     known = last.notna() & values.notna()
     return float(np.corrcoef(values[known], last[known])[0, 1]) if known.sum() > 2 else 0.0
@@ -176,5 +176,5 @@ def _feature(values: pd.Series, schema: Schema, name: str) -> pd.Series:
     column = schema.columns[name]
     if isinstance(column, Numeric) or column.kind == "flag":
         return _number(values)
-    levels = {str(v): i for i, v in enumerate(column.levels)}  # type: ignore[union-attr]
+    levels = {str(v): i for i, v in enumerate(column.levels)}  # type: ignore[attr-defined]
     return values.astype(object).map(lambda v: levels.get(str(v), np.nan)).astype(float)

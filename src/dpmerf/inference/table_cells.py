@@ -202,12 +202,5 @@ def cell_names(evidence: Evidence, column: str, level: Level) -> list[Any]:
 
 def written(evidence: Evidence, column: str, number: float) -> Any:
     """A number of a column as people write it: dates as dates."""
-    kind = evidence.codec.schema.columns[column].kind
-    if kind == "date":
-        return str(np.datetime64("1970-01-01") + np.timedelta64(round(number), "D"))
-    if kind == "timestamp":
-        return str(np.datetime64("1970-01-01T00:00:00") + np.timedelta64(round(number), "s"))
-    if kind == "time":
-        at = round(number) % 86_400
-        return f"{at // 3600:02}:{at // 60 % 60:02}:{at % 60:02}"
-    return round(number) if kind == "integer" else float(f"{number:.6g}")
+    declared = evidence.codec.schema.columns[column]
+    return declared.exact(number) if isinstance(declared, Numeric) else number

@@ -6,7 +6,7 @@ from typing import Any
 
 from dpmerf.errors import SchemaError
 from dpmerf.metadata.pick import pick_table
-from dpmerf.schema import Category, Integer, Number, Numeric, Schema, Time
+from dpmerf.schema import Category, Id, Schema
 from dpmerf.schema.facts import Facts, TableFacts, column
 
 NAME = "frictionless"
@@ -100,21 +100,16 @@ def write(schema: Schema, table: str = "table") -> dict[str, Any]:
         said = declared.model_dump(mode="json", exclude_defaults=True)
         said.pop("kind", None)
         limits: dict[str, Any] = {} if said.pop("nullable", False) else {"required": True}
+        if (known := declared.frictionless()) is None:
+            raise SchemaError(f"a table schema has no type for column '{name}' ({declared.kind}): leave it out first")
+        kind, bounds = known
         if isinstance(declared, Category):
             limits["enum"] = list(declared.values)
             said.pop("values")
-            kind = "string" if isinstance(declared.values[0], str) else "number"
-            kind = "integer" if isinstance(declared.values[0], int) else kind
-        elif isinstance(declared, Numeric) and not isinstance(declared, Time):  # whose ends may lie over midnight
-            low, high = ("min", "max") if isinstance(declared, Number | Integer) else ("first", "last")
-            limits |= {"minimum": said.pop(low), "maximum": said.pop(high)}
-            kind = {"number": "number", "integer": "integer", "date": "date"}.get(declared.kind, "datetime")
-        elif declared.kind in ("flag", "id"):
-            kind = "boolean" if declared.kind == "flag" else "string"
-            if declared.kind == "id":
-                limits, said = {}, said | {"kind": "id"}
-        else:
-            raise SchemaError(f"a table schema has no type for column '{name}' ({declared.kind}): leave it out first")
+        elif isinstance(declared, Id):
+            limits, said = {}, said | {"kind": "id"}
+        if bounds is not None:
+            limits |= {"minimum": said.pop(bounds[0]), "maximum": said.pop(bounds[1])}
         field: dict[str, Any] = {"name": name, "type": kind}
         fields.append(field | ({"constraints": limits} if limits else {}) | ({OWN: said} if said else {}))
     return {"fields": fields} | ({OWN: {"label": schema.label}} if schema.label else {})

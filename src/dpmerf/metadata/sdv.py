@@ -10,7 +10,7 @@ from typing import Any
 
 from dpmerf.errors import SchemaError
 from dpmerf.metadata.pick import pick_table
-from dpmerf.schema import Date, Id, Schema
+from dpmerf.schema import Id, Schema
 from dpmerf.schema.facts import Facts, TableFacts, column
 
 NAME = "sdv"
@@ -59,22 +59,11 @@ def write(schema: Schema, table: str = "table") -> dict[str, Any]:
     """The schema as SDV metadata (V1). Bounds, categories and nulls have no place there."""
     columns: dict[str, Any] = {}
     for name, declared in schema.columns.items():
-        match declared.kind:
-            case "category":
-                columns[name] = {"sdtype": "categorical"}
-            case "flag":
-                columns[name] = {"sdtype": "boolean"}
-            case "integer":
-                columns[name] = {"sdtype": "numerical", "computer_representation": "Int64"}
-            case "number":
-                columns[name] = {"sdtype": "numerical"}
-            case "date" | "timestamp":
-                pattern = "%Y-%m-%d" if isinstance(declared, Date) else "%Y-%m-%d %H:%M:%S"
-                columns[name] = {"sdtype": "datetime", "datetime_format": pattern}
-            case "id":
-                columns[name] = {"sdtype": "id"}
-            case other:
-                raise SchemaError(f"SDV has no type for column '{name}' ({other}): leave it out of the schema first")
+        if (known := declared.sdv()) is None:
+            raise SchemaError(
+                f"SDV has no type for column '{name}' ({declared.kind}): leave it out of the schema first"
+            )
+        columns[name] = known
     first = next((name for name, declared in schema.columns.items() if isinstance(declared, Id)), None)
     body: dict[str, Any] = {"columns": columns} | ({} if first is None else {"primary_key": first})
     return {"METADATA_SPEC_VERSION": "V1", "tables": {table: body}, "relationships": []}

@@ -12,7 +12,6 @@ from dpmerf.schema.columns import (
     Integer,
     Number,
     Numeric,
-    Time,
     Timestamp,
 )
 from dpmerf.schema.explain import GAP, Problem
@@ -34,7 +33,6 @@ __all__ = [
     "Numeric",
     "Problem",
     "Schema",
-    "Time",
     "Timestamp",
     "check_label",
     "problems_of",

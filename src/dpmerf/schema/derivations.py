@@ -6,16 +6,13 @@ takes the target's place; the others leave nothing to measure.
 
 from __future__ import annotations
 
-import datetime as dt
 import math
 from dataclasses import dataclass
 from typing import final
 
-from dpmerf.schema.columns import AnyColumn, Category, Date, Flag, Id, Image, Integer, Number, Time, Timestamp
+from dpmerf.schema.columns import AnyColumn, Category, Date, Integer, Number, Timestamp
 from dpmerf.schema.expressions import Node, columns
 from dpmerf.schema.quantities import DAY, Fact
-
-_EPOCH = dt.datetime(1970, 1, 1)
 
 
 @final
@@ -151,52 +148,6 @@ def apart(target: str, relation: int, column: AnyColumn) -> tuple[Apart, dict[st
         step.day: Date(first=column.first.date(), last=column.last.date(), nullable=column.nullable),
         step.time: Integer(min=0, max=int(DAY) - grid, step=grid, nullable=column.nullable),
     }
-
-
-def fact_of(column: AnyColumn) -> Fact | None:
-    """A column as relations see it; None for what they cannot speak of."""
-    match column:
-        case Category():
-            return Fact("category", nullable=column.nullable, levels=column.levels)
-        case Flag():
-            return Fact("flag", nullable=column.nullable, levels=(False, True))
-        case Number():
-            step = None if column.decimals is None else 10.0**-column.decimals
-            return Fact("number", column.min, column.max, column.nullable, step, column.decimals)
-        case Integer():
-            high = column.min + (column.max - column.min) // column.step * column.step
-            return Fact("number", float(column.min), float(high), column.nullable, float(column.step))
-        case Date():
-            low, last = ((d - _EPOCH.date()).days * DAY for d in (column.first, column.last))
-            days = column.step * DAY
-            return Fact("moment", low, low + (last - low) // days * days, column.nullable, days, scale=DAY)
-        case Timestamp():
-            low, last = ((t - _EPOCH).total_seconds() for t in (column.first, column.last))
-            end = low + (last - low) // column.step * column.step
-            return Fact("moment", low, end, column.nullable, float(column.step))
-        case Time():
-            low, high = column.seconds
-            return Fact("number", float(low), float(high), column.nullable, float(column.step))
-        case Id() | Image():
-            return None
-
-
-def narrowed(column: AnyColumn, low: float, high: float) -> AnyColumn:
-    """The same column with these bounds (in seconds for moments), where they are tighter."""
-    match column:
-        case Number():
-            return column.model_copy(update={"min": max(low, column.min), "max": min(high, column.max)})
-        case Integer():
-            bounds = {"min": max(round(low), column.min), "max": min(round(high), column.max)}
-            return column.model_copy(update=bounds)
-        case Date():
-            first, last = ((_EPOCH + dt.timedelta(seconds=s)).date() for s in (low, high))
-            return column.model_copy(update={"first": max(first, column.first), "last": min(last, column.last)})
-        case Timestamp():
-            first_moment, last_moment = (_EPOCH + dt.timedelta(seconds=s) for s in (low, high))
-            update = {"first": max(first_moment, column.first), "last": min(last_moment, column.last)}
-            return column.model_copy(update=update)
-    return column
 
 
 def distance_column(fact: Fact, low: float, high: float, nullable: bool, log: bool = False) -> AnyColumn:

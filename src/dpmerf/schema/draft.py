@@ -6,34 +6,34 @@ import re
 
 import pyarrow as pa
 
+from dpmerf.schema.columns import KINDS
 from dpmerf.schema.facts import TableFacts
 from dpmerf.schema.names import suggest
 from dpmerf.schema.notation import Reading
 from dpmerf.schema.schema import Schema
 from dpmerf.schema.toml import write, write_schema
 
-HEAD = """A draft: column names and stored types only. Kinds are suggestions: check them. Replace every "?" by a public
+_HEAD = """A draft: column names and stored types only. Kinds are suggestions: check them. Replace every "?" by a public
 fact; nothing here may be looked up in the data. `dpmerf schema check` says what is missing.
 Kinds and what they need:
-  category    values = ["a", "b"], or a file: values = "codes.csv"; other = "catch-all"
-  number      min, max; decimals = 2, log = true
-  integer     min, max; step = 1, log = true
-  date        first, last = 2024-12-31; step = 1 (days)
-  timestamp   first, last = 2024-12-31T23:59:59; step = 1 (seconds)
-  flag        true or false
-  id          a key or a text: never learned, made up on output
+{kinds}
 Any column but an id may have: nullable = true
-How the file is written, for the table or (reading = { … }) for a column, where it is not plain:
+How the file is written, for the table or (reading = {{ … }}) for a column, where it is not plain:
   [reading]   delimiter = ";", encoding = "cp1252", decimal = ",", thousands = ".", unit = "€", date = "%d.%m.%Y",
               zone = "Europe/Berlin", missing = ["NA", "-"]
-  category    synonyms = { W = "female" }, flag: synonyms = { ja = true, nein = false }"""
+  category    synonyms = {{ W = "female" }}, flag: synonyms = {{ ja = true, nein = false }}"""
+
+
+def head() -> str:
+    """What stands at the top of a draft."""
+    return _HEAD.format(kinds="\n".join(f"  {name:11} {k.hint}" for name, k in KINDS.items() if k.hint))
 
 
 def draft(fields: dict[str, pa.DataType | None], reading: Reading | None = None) -> str:
     """TOML text with "?" wherever a person must decide."""
     told = (reading or Reading()).model_dump(mode="json", exclude_unset=True)
     table = TableFacts({name: suggest(name, stored) for name, stored in fields.items()}, reading=told)
-    return re.sub(r"(?m)^(kind = .*\n(?:(?!\n|\[).*\n)*)", _hint, write(table, HEAD))
+    return re.sub(r"(?m)^(kind = .*\n(?:(?!\n|\[).*\n)*)", _hint, write(table, head()))
 
 
 def _hint(column: re.Match[str]) -> str:

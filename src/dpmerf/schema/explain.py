@@ -25,7 +25,7 @@ ADVICE = {
 @final
 @dataclass(frozen=True)
 class Problem:
-    """One thing to mend: its column (None: the schema as a whole), key and line where they are known, and words."""
+    """One thing to fix: its column (None: the schema as a whole), key and line where they are known, and words."""
 
     column: str | None
     key: str | None
@@ -101,7 +101,7 @@ def _fault(one: Any, text: str) -> Problem:
     elif kind == "missing":
         words = f" is missing. {ADVICE.get(key or '', 'Add it.')}"
     elif kind == "extra_forbidden":
-        words = " is not known here. Remove it or mend its spelling"
+        words = " is not known here. Remove it or fix its spelling"
     else:
         words = f": {message[0].lower() + message[1:]}. {ADVICE.get(key or '', '')}".rstrip()
     return Problem(column, key, line_of(text, column, key) if text else None, words)

@@ -7,10 +7,8 @@ is null: when the row before was is a column of its own. Nothing here depends on
 
 from __future__ import annotations
 
-import datetime as dt
-
 from dpmerf.errors import SchemaError
-from dpmerf.schema.columns import AnyColumn, Category, Date, Integer, Number, Timestamp
+from dpmerf.schema.columns import AnyColumn, Category, Integer
 from dpmerf.schema.person_schema import ONLY, History, Persons
 from dpmerf.schema.relations import AnyRelation, Rule
 from dpmerf.schema.schema import Schema
@@ -85,17 +83,9 @@ def person_table(persons: Persons) -> Schema:
 
 
 def _gap(order: AnyColumn) -> AnyColumn:
-    match order:
-        case Date():
-            return Integer(min=0, max=(order.last - order.first).days, step=order.step, nullable=True, log=True)
-        case Timestamp():
-            seconds = (order.last - order.first) // dt.timedelta(seconds=1)
-            return Integer(min=0, max=seconds, step=order.step, nullable=True, log=True)
-        case Integer():
-            return Integer(min=0, max=order.max - order.min, step=order.step, nullable=True, log=True)
-        case Number():
-            return Number(min=0.0, max=order.max - order.min, decimals=order.decimals, nullable=True, log=True)
-    raise SchemaError("a date, a timestamp or a number orders rows")
+    if (found := order.gap()) is None:
+        raise SchemaError("a date, a timestamp or a number orders rows")
+    return found
 
 
 def _is_rule(relation: AnyRelation, extended: Schema) -> bool:

@@ -6,24 +6,21 @@ an imported schema says where its facts came from and asks a person to make sure
 
 from __future__ import annotations
 
-import datetime as dt
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, final
 
+from dpmerf.schema.columns import KINDS, Column
 from dpmerf.schema.explain import GAP
+from dpmerf.schema.kinds.numbers import number_of
 
-NEEDED = {
-    "category": ("values",),
-    "number": ("min", "max"),
-    "integer": ("min", "max"),
-    "date": ("first", "last"),
-    "timestamp": ("first", "last"),
-}
-NUMERIC = ("number", "integer")
-MOMENTS = ("date", "timestamp")
 MOST_DECIMALS = 12
+
+
+def needs(kind: str) -> tuple[str, ...]:
+    """The keys that a kind cannot do without."""
+    return KINDS[kind].needs if kind in KINDS else ()
 
 
 @final
@@ -39,8 +36,8 @@ class Facts:
         """The keys of the schema in their order, with a gap for each needed fact that is not known."""
         if self.kind is None:
             return {"kind": GAP, **self.known}
-        gaps = {key: [GAP] if key == "values" else GAP for key in NEEDED.get(self.kind, ()) if key not in self.known}
-        needed = {key: self.known.get(key, gaps.get(key)) for key in NEEDED.get(self.kind, ())}
+        gaps = {key: [GAP] if key == "values" else GAP for key in needs(self.kind) if key not in self.known}
+        needed = {key: self.known.get(key, gaps.get(key)) for key in needs(self.kind)}
         return {"kind": self.kind, **needed, **{k: v for k, v in self.known.items() if k not in needed}}
 
     @property
@@ -96,12 +93,9 @@ def column(
             known["values"] = listed
         else:
             said.append("its list of values mixes types or is empty: write it out")
-    elif kind in NUMERIC:
-        known |= _range(kind, low, high, above, below, said)
-        known |= _grain(kind, step, decimals)
-    elif kind in MOMENTS:
-        known |= _moments(kind, low if low is not None else above, high if high is not None else below, said)
-        known |= _grain(kind, step, None)
+    elif kind in KINDS:
+        known |= KINDS[kind].told(low, high, above, below, said)
+        known |= _grain(KINDS[kind], step, decimals)
     if nullable and kind != "id":
         known["nullable"] = True
     known |= {key: value for key, value in rest.items() if value not in (None, "")}
@@ -118,71 +112,11 @@ def _one_type(values: Sequence[Any]) -> list[Any]:
     return list(dict.fromkeys(str(v).lower() if isinstance(v, bool) else str(v) for v in listed))
 
 
-def _range(kind: str, low: Any, high: Any, above: Any, below: Any, said: list[str]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for key, closed, opened, inward in (("min", low, above, 1), ("max", high, below, -1)):
-        value, strict = (closed, False) if closed is not None else (opened, True)
-        number = _number(value)
-        if number is None:
-            if value is not None:
-                said.append(f"its {key} is not a finite number in the metadata: write it")
-            continue
-        if kind == "integer":
-            whole = math.ceil(number) if key == "min" else math.floor(number)
-            found[key] = whole + inward if strict and whole == number else whole
-        else:
-            found[key] = number
-    if len(found) == 2 and not found["min"] < found["max"]:
-        said.append("its bounds hold no two values: write them")
-        return {}
-    return found
-
-
-def _number(value: Any) -> int | float | None:
-    if isinstance(value, bool) or value is None:
-        return None
-    try:
-        number = float(value)
-    except (TypeError, ValueError, OverflowError):
-        return None
-    if not abs(number) < 1e300:
-        return None
-    return int(value) if isinstance(value, int) else int(number) if number.is_integer() else number
-
-
-def _grain(kind: str, step: Any, decimals: Any) -> dict[str, Any]:
-    number, places = _number(step), _number(decimals)
-    if kind != "number":
-        return {"step": number} if isinstance(number, int) and number > 1 else {}
+def _grain(kind: type[Column], step: Any, decimals: Any) -> dict[str, Any]:
+    number, places = number_of(step), number_of(decimals)
+    if "decimals" not in kind.model_fields:
+        return {"step": number} if "step" in kind.model_fields and isinstance(number, int) and number > 1 else {}
     if places is None and number is not None and number > 0:
         exponent = -math.log10(number)
         places = round(exponent) if abs(exponent - round(exponent)) < 1e-9 else None
     return {"decimals": places} if isinstance(places, int) and 0 <= places <= MOST_DECIMALS else {}
-
-
-def _moments(kind: str, low: Any, high: Any, said: list[str]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for key, value in (("first", low), ("last", high)):
-        moment = _moment(kind, value)
-        if moment is not None:
-            found[key] = moment
-        elif value is not None:
-            said.append(f"its {key} moment is not written as year-month-day: write it")
-    if len(found) == 2 and not found["first"] < found["last"]:
-        said.append("its first moment is not before its last: write them")
-        return {}
-    return found
-
-
-def _moment(kind: str, value: Any) -> dt.date | dt.datetime | None:
-    if isinstance(value, str):
-        try:
-            value = dt.datetime.fromisoformat(value.strip())
-        except ValueError:
-            return None
-    if isinstance(value, dt.datetime):
-        plain = value.astimezone(dt.UTC).replace(tzinfo=None) if value.tzinfo is not None else value
-        return plain.date() if kind == "date" else plain.replace(microsecond=0)
-    if isinstance(value, dt.date):
-        return value if kind == "date" else dt.datetime(value.year, value.month, value.day)
-    return None

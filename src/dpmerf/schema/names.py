@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from dpmerf.schema.columns import KINDS
 from dpmerf.schema.facts import Facts, column
 
 _SUGGESTED = "suggested by its name: check"
@@ -76,31 +77,19 @@ def suggest(name: str, stored: pa.DataType | None) -> Facts:
             return Facts("id", notes=(_PERSONAL, _SUGGESTED))
         return Facts(named, notes=(_SUGGESTED,) if named else ())
     if named == "id" and not _continuous(stored):
-        return Facts("id", notes=(_PERSONAL,), known={} if _natural(stored) else {"dtype": str(stored)})
-    return _typed(name, stored)
+        return Facts("id", notes=(_PERSONAL,), known=_dtype(stored))
+    return _typed(stored)
 
 
-def _typed(name: str, stored: pa.DataType) -> Facts:
-    rest: dict[str, Any] = {} if _natural(stored) else {"dtype": str(stored)}
-    if pa.types.is_dictionary(stored):
-        return column("category", nullable=False, dtype="dictionary")
-    if pa.types.is_boolean(stored):
-        return column("flag", nullable=False, **rest)
-    if pa.types.is_integer(stored):
-        return column("integer", nullable=False, **rest)
-    if pa.types.is_decimal(stored):
-        return column("number", decimals=max(stored.scale, 0), nullable=False, **rest)
-    if pa.types.is_floating(stored):
-        return column("number", nullable=False, **rest)
-    if pa.types.is_date(stored):
-        return column("date", nullable=False, **rest)
-    if pa.types.is_timestamp(stored):
-        return column("timestamp", nullable=False, **rest)
-    if pa.types.is_time(stored):
-        return column("time", nullable=False, **rest)
-    if pa.types.is_string(stored) or pa.types.is_large_string(stored) or pa.types.is_string_view(stored):
-        return column("category", nullable=False, **rest)
+def _typed(stored: pa.DataType) -> Facts:
+    for kind, declared in KINDS.items():
+        if (found := declared.stored_as(stored)) is not None:
+            return column(kind, nullable=False, **(_dtype(stored) | found))
     return Facts("id", notes=("a type that cannot be learned",))
+
+
+def _dtype(stored: pa.DataType) -> dict[str, Any]:
+    return {} if _natural(stored) else {"dtype": str(stored)}
 
 
 def _continuous(stored: pa.DataType) -> bool:
@@ -108,5 +97,5 @@ def _continuous(stored: pa.DataType) -> bool:
 
 
 def _natural(stored: pa.DataType) -> bool:
-    natural = (pa.string(), pa.int64(), pa.float64(), pa.bool_(), pa.date32(), pa.timestamp("us"), pa.time32("s"))
-    return stored in natural
+    """Is it what a kind is written as anyway? Where that depends on what is declared, text and whole numbers are."""
+    return stored in (pa.string(), pa.int64()) or any(stored == kind.usual for kind in KINDS.values())

@@ -23,8 +23,6 @@ from dpmerf.schema.derivations import (
     Step,
     apart,
     distance_column,
-    fact_of,
-    narrowed,
 )
 from dpmerf.schema.expressions import Call, ExpressionError, Literal, Node, Ref, columns, parse
 from dpmerf.schema.making import Order, bounds_of, derived, exact, fixed, learned, order_of, show
@@ -75,7 +73,7 @@ class _Compiler:
         self, declared: Mapping[str, AnyColumn], label: str | None, relations: tuple[AnyRelation, ...]
     ) -> None:
         self._declared, self._label, self._relations = declared, label, relations
-        facts = {name: fact_of(column) for name, column in declared.items()}
+        facts = {name: column.fact() for name, column in declared.items()}
         self._facts: dict[str, Fact] = {name: fact for name, fact in facts.items() if fact is not None}
         self._steps: dict[str, Step] = {}
         self._orders: list[Order] = []
@@ -92,7 +90,7 @@ class _Compiler:
         ordered = self._topological()
         ordered = self._with_room(ordered)
         measured, joined = self._measured(ordered)
-        facts = {name: fact for name, column in measured.items() if (fact := fact_of(column)) is not None}
+        facts = {name: fact for name, column in measured.items() if (fact := column.fact()) is not None}
         for step in ordered:
             if isinstance(step, Learned) and step.op == "-" and self._facts[step.target].kind == "moment":
                 facts[step.name] = replace(facts[step.name], kind="span")
@@ -249,7 +247,7 @@ class _Compiler:
             elif name in members:
                 measured[members[name].name] = members[name].column
             else:
-                measured[name] = narrowed(column, *self._bounds[name]) if name in self._bounds else column
+                measured[name] = column.narrowed(*self._bounds[name]) if name in self._bounds else column
         return measured, tuple(joined)
 
     def _boxes(

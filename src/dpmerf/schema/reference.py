@@ -12,7 +12,7 @@ from typing import Any, get_args
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from dpmerf.schema.columns import AnyColumn, Column
+from dpmerf.schema.columns import KINDS, Column
 from dpmerf.schema.notation import Notation, Reading
 from dpmerf.schema.relations import AnyRelation
 from dpmerf.schema.schema import Schema
@@ -50,10 +50,9 @@ rule = "if age < 14 then ill = false"
 def page() -> str:
     """The whole page as Markdown."""
     parts = [HEAD, "## The table", _table(Schema, leave=("columns", "relations", "reading"))]
-    parts += ["## Every column", _words(Column), _table(Column)]
-    for model in _members(AnyColumn):
-        name = model.model_fields["kind"].default
-        parts += [f'## `kind = "{name}"`', _words(model), _table(model, leave=("kind", *Column.model_fields))]
+    parts += ["## Every column", _words(Column), _table(Column, leave=("kind",))]
+    for name, kind in KINDS.items():
+        parts += [f'## `kind = "{name}"`', _words(kind), _table(kind, leave=("kind", *Column.model_fields))]
     parts += ["## How cells are written: `reading`", _words(Notation), _table(Notation)]
     parts += ["### Of a whole file: `[reading]`", _words(Reading), _table(Reading, leave=tuple(Notation.model_fields))]
     parts.append("## Relations: `[[relations]]`\n\nOne of four forms, told apart by its key; `name` is for messages.")

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from dpmerf.encoding import cells, instants
+from dpmerf.schema.columns import forms
 from dpmerf.schema.headers import is_typed
 
 
@@ -100,15 +101,12 @@ def _as_cell(cell: Any) -> str | bytes | None:
             moment = instants.of_numpy(cell.asm8) if hasattr(cell, "asm8") else instants.of_datetime(cell)
         case dt.date():
             moment = instants.of_datetime(dt.datetime(cell.year, cell.month, cell.day))
-        case dt.time():  # as written, with or without a zone
-            seconds = cell.hour * 3600 + cell.minute * 60 + cell.second
-            return instants.clock_text(seconds * instants.SECOND + cell.microsecond * 1000)
         case bytes() | bytearray() | memoryview():
             return bytes(cell)
         case uuid.UUID():
             return str(cell)
         case _:
-            return _of_pandas(cell)
+            return next((text for form in forms() if (text := form.of_object(cell)) is not None), _of_pandas(cell))
     return None if moment is None else instants.text(moment)
 
 
