@@ -46,7 +46,7 @@ class Artefact:
     code: int = 0
 
     def features(self) -> Features:
-        """Every number and total of every document and tensor, text line by line, names, sizes, words said, exit code."""
+        """Numbers and totals of documents and tensors, texts line by line, names, sizes, words said, exit code."""
         found = Features({"exit code": float(self.code)}, {"files": " ".join(sorted(self.files))})
         for name, raw in self.files.items():
             found.numbers[f"{name} bytes"] = float(len(raw))
