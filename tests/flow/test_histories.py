@@ -64,6 +64,44 @@ def test_one_table_with_a_person_section(tmp_path: Path) -> None:
     ).replace("spent", "overspend")
 
 
+def test_step_by_step(tmp_path: Path) -> None:
+    pq.write_table(patients(1_500, seed=3), tmp_path / "visits.parquet")
+    (tmp_path / "s.toml").write_text(SCHEMA.read_text())
+    plan, release, model = tmp_path / "plan.json", tmp_path / "release", tmp_path / "model"
+    command("plan", tmp_path / "s.toml", "--epsilon", 3, "--delta", 1e-5, "--rows", 800, "-o", plan)
+    assert "one table" in command("release", "--plan", plan, "-o", release, code=4)
+    ledger = tmp_path / "study.ledger"
+    said = command("release", tmp_path / "visits.parquet", "--plan", plan, "--ledger", ledger, "-o", release, "--json")
+    assert json.loads(said.splitlines()[0])["epsilon"] == 3
+    assert "is whole" in command("verify", release, "--ledger", ledger)
+    command("train", release, "-o", model, "--seed", 7, "--steps", 20)
+    command("sample", model, "-n", 60, "-o", tmp_path / "made.parquet")
+    assert pd.read_parquet(tmp_path / "made.parquet").patient_id.nunique() == 60
+    command("report", release, model, "-o", tmp_path / "report.html")
+    assert "Synthetic histories" in (tmp_path / "report.html").read_text()
+    assert "Nothing contradicts the claim" in command("audit", "--plan", plan, "--minutes", 0.05)
+    changed = plan.read_text().replace('"epsilon": 3', '"epsilon": 4', 1)
+    plan.write_text(changed)
+    command("release", tmp_path / "visits.parquet", "--plan", plan, "-o", tmp_path / "other", code=6)
+    assert not (tmp_path / "other").exists()
+
+
+def test_step_by_step_with_several_tables(tmp_path: Path) -> None:
+    (tmp_path / "s.toml").write_text(SEVERAL)
+    given: list[object] = []
+    for name, frame in tables(300).items():
+        frame.to_csv(tmp_path / f"{name}.csv", index=False)
+        given += ["--table", f"{name}={tmp_path / name}.csv"]
+    plan, release, model = tmp_path / "plan.json", tmp_path / "release", tmp_path / "model"
+    command("plan", tmp_path / "s.toml", "--epsilon", 3, "--delta", 1e-5, "--rows", 300, "-o", plan)
+    assert "--table notes=FILE" in command("release", tmp_path / "people.csv", "--plan", plan, "-o", release, code=4)
+    command("release", *given, "--plan", plan, "-o", release)
+    command("train", release, "-o", model, "--steps", 20)
+    command("sample", model, "-n", 40, "-o", tmp_path / "made")
+    people, visits = (pd.read_parquet(tmp_path / "made" / f"{name}.parquet") for name in ("people", "visits"))
+    assert len(people) == 40 and set(visits.id) <= set(people.id)
+
+
 def test_several_tables(tmp_path: Path) -> None:
     (tmp_path / "s.toml").write_text(SEVERAL)
     given = []

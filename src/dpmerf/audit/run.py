@@ -10,6 +10,7 @@ from typing import Any, final
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from dpmerf.accounting.gaussian import epsilon_of
 from dpmerf.audit.bounds import MuBound, _spread_factors, mu_bound
@@ -20,6 +21,7 @@ from dpmerf.evaluate.attack import membership_game
 from dpmerf.evaluate.results import MembershipGame
 from dpmerf.model import Model
 from dpmerf.plan import Plan
+from dpmerf.plan.person_plan import PersonPlan
 from dpmerf.private.measure import measure
 from dpmerf.private.noise import OpenDPGaussian
 from dpmerf.progress import SILENT, Bars
@@ -71,17 +73,31 @@ def audit(plan: Plan, minutes: float = 2.0, seed: int = 0, bars: Bars = SILENT) 
     start = time.monotonic()
     pair = neighbours(plan, seed=seed)
     with bars.task("attacking releases") as _:
-        seen = _attack_releases(pair, start + 20 * minutes)
+        release = measure(pair.out, plan)
+        seen = attack_vectors(
+            [(*pair.exact(release, stage), price.sigma) for stage, price in pair.gaussian], start + 20 * minutes
+        )
     with bars.task("attacking synthetic rows") as _:
         rows, attribute = _attack_rows(pair, start + 60 * minutes, seed)
-    odds = plan.odds
+    return judged(plan, seen, plan.selections, rows, attribute, start)
+
+
+def judged(
+    plan: Plan | PersonPlan,
+    seen: Seen,
+    choices: tuple[float, ...],
+    rows: MembershipGame | None,
+    attribute: tuple[float, float] | None,
+    start: float,
+) -> Audit:
+    """What was seen beside what was claimed."""
     attack = mu_bound(seen.out, seen.inside, CONFIDENCE)
     return Audit(
         epsilon=plan.epsilon,
         delta=plan.delta,
         mu=plan.mu,
-        choices=plan.selections,
-        best_accuracy=odds.accuracy,
+        choices=choices,
+        best_accuracy=plan.odds.accuracy,
         reached=seen.own_mu / plan.mu,
         attack=attack,
         attack_epsilon=attack.epsilon_lower(plan.delta),
@@ -96,7 +112,7 @@ def audit(plan: Plan, minutes: float = 2.0, seed: int = 0, bars: Bars = SILENT) 
 
 @final
 @dataclass(frozen=True)
-class _Seen:
+class Seen:
     """What the attack on noisy vectors saw."""
 
     out: np.ndarray  # scores without the canary
@@ -110,14 +126,15 @@ class _Seen:
         return self.own_mu * _spread_factors(self.count, 1 - confidence)[0] / self.noise
 
 
-def _attack_releases(pair: Neighbours, deadline: float) -> _Seen:
-    """Draw noise where the two tables' sums differ, as often as time allows. Elsewhere noise tells nothing."""
-    release = measure(pair.out, pair.plan)
+def attack_vectors(sums: list[tuple[Tensor, Tensor, float]], deadline: float) -> Seen:
+    """Of every stage the exact sums of both neighbours and σ: draw noise where they differ, while time allows.
+
+    Elsewhere noise tells nothing.
+    """
     source, parts = OpenDPGaussian(), []
-    for stage, price in pair.gaussian:
-        out, inside = pair.exact(release, stage)
+    for out, inside, sigma in sums:
         where = torch.nonzero(out != inside).flatten()
-        parts.append((out[where], inside[where], price.sigma))
+        parts.append((out[where], inside[where], sigma))
     width = sum(len(out) for out, _, _ in parts)
     scores: tuple[list[float], list[float]] = ([], [])
     squares, count, some = 0.0, 0, max(LEAST_TRIALS, 20_000 // max(width, 1))
@@ -132,7 +149,7 @@ def _attack_releases(pair: Neighbours, deadline: float) -> _Seen:
                 squares, count = squares + float((noise**2).sum()), count + noise.numel()
             scores[side].extend(ratio.tolist())
     own = sum(float((((inside - out).double() / sigma) ** 2).sum()) for out, inside, sigma in parts) ** 0.5
-    return _Seen(np.array(scores[0]), np.array(scores[1]), (squares / count) ** 0.5, count, own)
+    return Seen(np.array(scores[0]), np.array(scores[1]), (squares / count) ** 0.5, count, own)
 
 
 def _attack_rows(

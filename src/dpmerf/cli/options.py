@@ -24,6 +24,9 @@ Epsilon = Annotated[float, typer.Option(help="Privacy budget ε, above 0.")]
 Delta = Annotated[float | None, typer.Option(help="δ; the smaller of 1e-5 and 1/(10 rows) if left out.")]
 Label = Annotated[str | None, typer.Option(help="Label column; the schema's own if left out, 'none' for unlabelled.")]
 RowsHint = Annotated[int | None, typer.Option(help="Expected number of rows: a public fact or a guess.")]
+TableFiles = Annotated[
+    list[str] | None, typer.Option(help="NAME=FILE, for each table of a schema of persons. May be repeated.")
+]
 UnitText = Annotated[str, typer.Option(help="What is protected: 'row' or 'person:COLUMN,ROWS'.")]
 Neighbours = Annotated[str, typer.Option(help="'replace' (rows public) or 'add-remove'.")]
 MethodName = Annotated[

@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from dpmerf.cli.options import guard, noted, say
 from dpmerf.cli.plain_text import PlainConsole, plain
-from dpmerf.errors import DataError, PlanError, SchemaError
-from dpmerf.folders import check_writable
+from dpmerf.errors import ArtefactError, DataError, PlanError, SchemaError
+from dpmerf.folders import check_writable, keep
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from dpmerf.pipeline import Asked
+    from dpmerf.plan.person_plan import PersonPlan
     from dpmerf.schema.person_schema import Persons
 
 
@@ -28,7 +31,7 @@ def given_tables(data: str | None, tables: list[str] | None, persons: Persons) -
     """One path, or --table NAME=PATH for each table of the schema."""
     if persons.parent is None:
         if data is None or tables:
-            raise DataError("the schema has one table: name its file after `synth`, without --table")
+            raise DataError("the schema has one table: name its file after the command, without --table")
         return data
     if data is not None or not tables:
         names = " ".join(f"--table {name}=FILE" for name in persons.tables)
@@ -78,6 +81,74 @@ def synth_persons(
     words = "\n".join(f"  {what:<10} {path}" for what, path in made.items())
     promise = f"({plan.epsilon:g}, {plan.delta:g})-differentially private for a person with all their rows"
     say(quiet, as_json, made, f"Done, {promise}:\n{words}")
+
+
+def release_persons(
+    data: str | None,
+    tables: list[str] | None,
+    plan: PersonPlan,
+    output: Path,
+    ledger: Path | None,
+    dataset: str | None,
+    sign: Path | None,
+    on_spark: Callable[[str], Any] | None,
+    quiet: bool,
+    as_json: bool,
+) -> None:
+    """The private step by itself: spend, read, publish noisy sums of persons."""
+    from dpmerf.api import UNCOUNTED, dataset_name, open_ledger
+    from dpmerf.private.person_measure import measure_persons, open_tables
+    from dpmerf.progress import Bars
+    from dpmerf.release.signature import Key
+
+    given = given_tables(data, tables, plan.persons)
+    named = dataset if dataset is not None else dataset_name(given)
+    if on_spark is not None:
+        given = {n: on_spark(p) for n, p in given.items()} if isinstance(given, dict) else on_spark(given)
+    opened = open_tables(given, plan.persons)
+    check_writable(output, 8 * plan.coordinates)
+    key = None if sign is None else Key.load(sign)
+    charged = open_ledger(ledger, plan, named, noted(quiet))
+    made = measure_persons(opened, plan, ledger=charged, bars=Bars(not (quiet or as_json)))
+    keep(lambda place: made.save(place, key), output)
+    if made.charge is None:
+        noted(quiet)(f"{UNCOUNTED}. Name a file with --ledger")
+    document = {"release": str(output), **made.guarantee(), "ledger_entry": made.charge and made.charge.entry}
+    say(quiet, as_json, document, f"Release written to {output}. Read {output}/CARD.md")
+
+
+def train_person_model(
+    release: Path, output: Path, seed: int, steps: int | None, fast: bool, device: str, quiet: bool, as_json: bool
+) -> None:
+    """Fit the generators of a release of persons."""
+    from dpmerf.person_model import train_persons
+    from dpmerf.progress import Bars
+    from dpmerf.release.person_release import PersonRelease
+    from dpmerf.train import check_settings
+
+    if fast:
+        raise PlanError("models of persons have no fast training: leave out --fast, or give fewer --steps")
+    check_settings(seed, steps, device)
+    source = PersonRelease.load(release)
+    check_writable(output)
+    train_persons(source, seed=seed, steps=steps, bars=Bars(not (quiet or as_json))).save(output)
+    say(quiet, as_json, {"model": str(output), "parts": list(source.parts)}, f"Model written to {output}.")
+
+
+def report_persons(release: Path, model: Path, output: Path, seed: int, quiet: bool, as_json: bool) -> None:
+    """The page of a release of persons and of histories drawn from its model. No real row is read."""
+    from dpmerf.person_model import PersonModel
+    from dpmerf.release.person_release import PersonRelease
+    from dpmerf.report.history_page import history_page
+
+    noisy, source = PersonRelease.load(release), PersonModel.load(model)
+    if source.release.plan.hash != noisy.plan.hash:
+        raise ArtefactError(
+            f"{model} was trained from another release than {release}: name the two that belong together"
+        )
+    size = history_page(noisy, source.sample(seed=seed)).write(output)
+    found = {"report": str(output), "bytes": size, "covered": True}
+    say(quiet, as_json, found, f"{output} ({size / 1e6:.1f} MB): open it in a browser")
 
 
 def demo_histories(output: Path, seed: int, silent: bool) -> Path:

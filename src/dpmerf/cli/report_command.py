@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dpmerf.errors import ArtefactError
+from dpmerf.cli.person_commands import report_persons
+from dpmerf.errors import ArtefactError, PlanError
 
 if TYPE_CHECKING:
     from dpmerf.evaluate.results import Evaluation
@@ -46,6 +47,12 @@ def report_command(
     from dpmerf.release import Release
     from dpmerf.report.make import make_report
 
+    if (release / "persons.json").exists():
+        told = (synthetic, real, train, evaluation)
+        if any(path is not None for path in told) or full:
+            raise PlanError("the page of persons is drawn from the model alone: score real rows with `dpmerf evaluate`")
+        report_persons(release, model, output, seed, quiet, as_json)
+        return
     noisy = Release.load(release)
     declared = noisy.plan.schema
     made = make_report(

@@ -22,13 +22,14 @@ from dpmerf.cli.options import (
     Seed,
     SigningKey,
     Steps,
+    TableFiles,
     noted,
     say,
     size_of,
 )
-from dpmerf.cli.person_commands import sample_persons, verify_person_release
+from dpmerf.cli.person_commands import release_persons, sample_persons, train_person_model, verify_person_release
 from dpmerf.cli.plain_text import PlainConsole, plain
-from dpmerf.errors import PlanError, SchemaError
+from dpmerf.errors import DataError, PlanError, SchemaError
 from dpmerf.folders import check_writable, keep
 from dpmerf.output.whole_files import check_free
 
@@ -38,9 +39,10 @@ if TYPE_CHECKING:
 
 
 def release(
-    data: Annotated[str, typer.Argument(help="Table: CSV, Parquet, Arrow, or a folder of them.")],
     plan: Annotated[Path, typer.Option(help="Plan from `dpmerf plan`.")],
     output: Annotated[Path, typer.Option("-o", "--output", help="Folder for the release.")],
+    data: Annotated[str | None, typer.Argument(help="Table: CSV, Parquet, Arrow, or a folder of them.")] = None,
+    table: TableFiles = None,
     ledger: LedgerFile = None,
     dataset: Dataset = None,
     sign: SigningKey = None,
@@ -54,16 +56,22 @@ def release(
 ) -> None:
     """The only private step: spend the budget, read the rows, publish noisy sums."""
     from dpmerf.api import UNCOUNTED, dataset_name, open_ledger, unread_notes
-    from dpmerf.plan import Plan
+    from dpmerf.plan.person_plan import PersonPlan, load_plan
     from dpmerf.private.measure import measure
     from dpmerf.progress import Bars
     from dpmerf.release.signature import Key
     from dpmerf.sources.pictures import open_data
     from dpmerf.sources.spark_table import open_spark
 
-    priced = Plan.load(plan)
+    priced = load_plan(plan)
     if engine not in ("local", "spark"):
         raise PlanError(f"there is no engine '{engine}'. Choose local or spark")
+    if isinstance(priced, PersonPlan):
+        on_spark = (lambda path: open_spark(path, master)) if engine == "spark" else None
+        release_persons(data, table, priced, output, ledger, dataset, sign, on_spark, quiet, as_json)
+        return
+    if data is None or table:
+        raise DataError("the plan is for one table: name its file after `release`, without --table")
     source = open_spark(data, master) if engine == "spark" else open_data(data, priced.schema)
     source.require(list(priced.schema.learned))
     check_writable(output, size_of(priced))
@@ -98,6 +106,9 @@ def train(
     from dpmerf.release import Release
     from dpmerf.train import train as train_model
 
+    if (release / "persons.json").exists():
+        train_person_model(release, output, seed, steps, fast, device, quiet, as_json)
+        return
     source = Release.load(release)
     check_writable(output)
     model = train_model(source, seed=seed, steps=steps, device=device, fast=fast, bars=Bars(not quiet and not as_json))

@@ -33,6 +33,7 @@ from dpmerf.cli.options import (
     SigningKey,
     Size,
     Steps,
+    TableFiles,
     UnitText,
     guard,
     labelled,
@@ -78,9 +79,7 @@ def synth(
     ledger: LedgerFile = None,
     dataset: Dataset = None,
     sign: SigningKey = None,
-    table: Annotated[
-        list[str] | None, typer.Option(help="NAME=FILE, for each table of a schema of persons. May be repeated.")
-    ] = None,
+    table: TableFiles = None,
     images: Images = False,
     size: Size = None,
     channels: Channels = None,

@@ -149,6 +149,34 @@ class PersonPlan:
         document = {"plan": self.to_json(), "hash": self.hash, "price": self.summary()}
         Path(path).write_text(json.dumps(document, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
+    @staticmethod
+    def load(path: str | Path) -> PersonPlan:
+        """Read plan.json, which must be as it was written."""
+        found = load_plan(path)
+        if not isinstance(found, PersonPlan):
+            raise ArtefactError(f"{path} is a plan for single rows, not for persons with histories")
+        return found
+
+
+def load_plan(path: str | Path) -> Plan | PersonPlan:
+    """A plan file of either kind, which must be as it was written."""
+    try:
+        document = json.loads(Path(path).read_text(encoding="utf-8"))
+        ours = document["plan"]["kind"] == "plan of persons"
+        data, claimed = document["plan"], document["hash"]
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return Plan.load(path)  # which says what is wrong
+    if not ours:
+        return Plan.load(path)
+    plan = PersonPlan.from_json(data, str(path))
+    try:
+        whole = plan.hash == claimed
+    except ValueError:  # a number that JSON does not have
+        whole = False
+    if not whole:
+        raise ArtefactError(f"{path}: the plan was changed after it was priced. Make it anew with `dpmerf plan`")
+    return plan
+
 
 def part_schemas(persons: Persons) -> dict[str, Schema]:
     """Part -> the schema of its extended rows; the persons' own table first."""
