@@ -16,15 +16,11 @@ from torch import Tensor
 from dpmerf.audit.canary import Row, end_row, random_row, table
 from dpmerf.audit.run import Audit, attack_vectors, judged
 from dpmerf.errors import PlanError
-from dpmerf.features.algebra import FeatureMap
-from dpmerf.plan import View
 from dpmerf.plan.person_plan import PersonPlan
-from dpmerf.private.histories import Histories, PersonSums
-from dpmerf.private.person_measure import measure_persons, open_tables
+from dpmerf.private.person_measure import exact_sums, measure_persons
 from dpmerf.private.persons import KEY_BYTES
 from dpmerf.progress import SILENT, Bars
 from dpmerf.release.person_release import PersonRelease
-from dpmerf.schema.person_schema import Persons
 
 Tables = dict[str, pa.Table]
 OTHERS, MOST = 12, 3  # persons beside the canary, and their rows
@@ -75,15 +71,6 @@ def person_sums(
     for name, part in plan.parts.items():
         for stage, price in zip(part.stages, part.prices, strict=True):
             e = release.parts[name].embedding(stage)
-            without, with_it = (_exact(tables, plan.persons, name, e.phi, e.view) for tables in (out, inside))
+            without, with_it = (exact_sums(tables, plan.persons, name, e, KEY) for tables in (out, inside))
             found.append((without, with_it, price.sigma))
     return found
-
-
-def _exact(tables: Tables, persons: Persons, part: str, phi: FeatureMap, view: View) -> Tensor:
-    sums = PersonSums(phi)
-    with Histories(open_tables(tables, persons), persons, KEY) as histories:
-        histories.read(SILENT)
-        for batch, sizes in histories.batches(part):
-            sums.add(view(batch), sizes)
-    return sums.total()
