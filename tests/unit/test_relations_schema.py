@@ -39,6 +39,7 @@ kind = "timestamp"
 first = 2020-01-01T00:00:00
 last = 2025-06-30T00:00:00
 step = 3600
+clock = false
 nullable = true
 [columns.weight]
 kind = "number"
@@ -151,7 +152,7 @@ WRONG = {
     "unknown value": (["rule = 'if ward = \"maternty\" then age > 3'"], "relation 1 .*'maternty' is not among"),
     "unknown value in a list": (['columns = ["ward", "sex"]\nforbidden = [["x", "male"]]'], "relation 1 .*'x'"),
     "unknown key": (['rule = "age <= code"\nwhy = "x"'], "why"),
-    "no form": (['name = "x"'], "rule, learn, lookup, clock or columns"),
+    "no form": (['name = "x"'], "rule, learn, lookup or columns"),
     "wrong kind": (['rule = "age = ward"'], "relation 1 .*a number.*a category"),
     "times without a unit": (['rule = "left = day + 3"'], "relation 1 .*span"),
     "moment against number": (['rule = "day <= age"'], "relation 1 .*moment cannot be compared"),

@@ -36,7 +36,11 @@ class FineGrid:
     def __init__(self, codec: Codec, most: int) -> None:
         self.codec = codec
         self.most = most
-        self.numeric = {name: Fine(axis, most, partial(split_levels, codec, name)) for name, axis in codec.axes.items()}
+        self.numeric = {
+            name: Fine(codec.axes[name], most, partial(split_levels, codec, name), column.spans)
+            for name, column in codec.schema.columns.items()
+            if isinstance(column, Numeric)
+        }
 
     @cached_property
     def variables(self) -> dict[str, Variable]:
@@ -213,7 +217,7 @@ class Binning:
                 fine = grid.numeric[name]
                 lived = support(counts[name][: fine.size].numpy(), sigma)
                 mass[: lived.start] = mass[lived.stop : fine.size] = 0.0
-                cut = cut_numbers(mass, fine.widths, nullable, sigma, rows, bins)
+                cut = cut_numbers(mass, fine.widths, nullable, sigma, rows, bins, fine.marks)
             else:
                 cut = cut_categories(mass, sigma, most)
             bin_of[name] = part_of[name] = cut.astype(np.int64)

@@ -133,7 +133,7 @@ class Codec:
         self.looked = looked
         self.declared = schema
         self.schema = schema.measured  # what rows are measured by: relations may leave columns out or replace them
-        self.relations = Relations(schema.program) if schema.relations else None
+        self.relations = Relations(schema.program) if schema.rewrites else None
         self.axes: dict[str, Axis] = _axes(self.schema)
         self.types = {name: arrow_type(name, column) for name, column in schema.columns.items()}
         for name, column in schema.columns.items():

@@ -14,7 +14,7 @@ from dpmerf.encoding.reading import read
 from dpmerf.errors import SchemaError
 from dpmerf.schema import Schema
 from dpmerf.schema.expressions import columns, parse
-from dpmerf.schema.relations import AnyRelation, Clock, Combination, Learn, Lookup, Rule
+from dpmerf.schema.relations import AnyRelation, Combination, Learn, Lookup, Rule
 
 Given = Mapping[str, object]
 
@@ -68,7 +68,5 @@ def _names(relation: AnyRelation) -> tuple[str, ...]:
             return columns(parse(relation.learn))
         case Lookup():
             return (relation.lookup, *relation.by)
-        case Clock():
-            return (relation.clock,)
         case Combination():
             return relation.columns

@@ -35,10 +35,16 @@ def cut_categories(mass: np.ndarray, sigma: float, most: int) -> np.ndarray:
 
 
 def cut_numbers(
-    mass: np.ndarray, widths: np.ndarray, nullable: bool, sigma: float, rows: float, bins: int
+    mass: np.ndarray,
+    widths: np.ndarray,
+    nullable: bool,
+    sigma: float,
+    rows: float,
+    bins: int,
+    always: frozenset[int] = frozenset(),
 ) -> np.ndarray:
-    """About `bins` bins of equal mass. Heavy single values stand alone, a valley between two peaks is always a cut, and
-    a bin below the noise joins a neighbour.
+    """About `bins` bins of equal mass. Heavy single values stand alone, a valley between two peaks is always a cut (so
+    are the first cells that `always` names), and a bin below the noise joins a neighbour.
     """
     size = len(mass) - nullable
     p = mass[:size]
@@ -47,7 +53,7 @@ def cut_numbers(
     alone = p > clear if size <= 2 * bins else spike & (p > max(3 * sigma, rows / (2 * bins)))
     shared = max(bins - int(alone.sum()), min(8, bins), 1)
     target = max(p[~alone].sum() / shared, 4 * sigma)
-    cuts = _valleys(p, widths, alone, sigma, bins // 2)
+    cuts = _valleys(p, widths, alone, sigma, bins // 2) | always
     bin_of, current, filled, is_open = np.zeros(len(mass), np.int64), -1, 0.0, False
     for i in range(size):
         if alone[i]:

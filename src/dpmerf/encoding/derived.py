@@ -69,8 +69,11 @@ class Relations:
             return {step.name: np.where(np.isnan(target) | np.isnan(base), np.nan, self._held(step.name, quantity))}
         if isinstance(step, Apart):
             target = seconds(step.target, values, facts)
-            day = np.floor(target / DAY) * DAY
-            return {step.day: self._held(step.day, day) / DAY, step.time: self._held(step.time, target - day)}
+            days = np.floor(target / DAY)
+            monday = self.program.measured_facts[step.day].low / DAY  # where weeks are learned
+            first = monday + np.floor((days - monday) / 7) * 7 if step.weekday else days
+            found = {step.day: first, step.time: target - days * DAY}
+            return found | ({step.weekday: days - first} if step.weekday else {})
         if isinstance(step, Bound):
             target = seconds(step.target, values, facts)
             start = self._start(step, values)
@@ -104,7 +107,8 @@ class Relations:
                 return codes(step.value, values, facts, fact)
             return _native(fact, snapped(fact, evaluate(step.value, values, facts)))
         if isinstance(step, Apart):
-            return _native(fact, snapped(fact, measured[step.day] * DAY + measured[step.time]))
+            days = measured[step.day] + (measured[step.weekday] if step.weekday else 0.0)
+            return _native(fact, snapped(fact, days * DAY + measured[step.time]))
         if isinstance(step, Bound):
             start, distance = self._start(step, values), measured[step.name]
             found = start + distance if step.above else start - distance

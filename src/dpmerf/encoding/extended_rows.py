@@ -107,7 +107,7 @@ class PersonRows:
         self.persons = persons
         self.schema = persons.parent[1]
         self.codec = Codec(person_table(persons))
-        self._relations = Relations(self.schema.program) if self.schema.relations else None
+        self._relations = Relations(self.schema.program) if self.schema.rewrites else None
 
     @property
     def needed(self) -> tuple[str, ...]:

@@ -30,17 +30,36 @@ class Fine:
     4
     """
 
-    def __init__(self, axis: Axis, most: int, splits: Callable[[float], tuple[int, ...]] = lambda step: ()) -> None:
+    def __init__(
+        self,
+        axis: Axis,
+        most: int,
+        splits: Callable[[float], tuple[int, ...]] = lambda step: (),
+        spans: tuple[int, ...] = (),
+    ) -> None:
+        """`splits`: levels at which a cell must end. `spans`: widths of equal cells; the first that fits is taken."""
         self.axis = axis
+        self.spans = spans
         self.step = axis.step if axis.step is not None else (axis.high - axis.low) / CONTINUOUS
         top = round((axis.high - axis.low) / self.step)
-        self.edges = np.arange(top + 2) if top + 1 <= most else _edges(axis, self.step, top, most)
+        if top + 1 <= most:
+            self.edges = np.arange(top + 2)
+        elif spans:
+            self.edges = _equal_spans(axis, self.step, top, most, spans)
+        else:
+            self.edges = _edges(axis, self.step, top, most)
         if cuts := [k for k in splits(self.step) if 0 < k <= top]:  # where rules of the schema cut the column
             self.edges = np.unique(np.concatenate([self.edges, cuts]))
 
     @property
     def size(self) -> int:
         return len(self.edges) - 1
+
+    @property
+    def marks(self) -> frozenset[int]:
+        """Cells that begin a bin, whatever their mass: a column with spans is cut at multiples of its longest."""
+        at = self.axis.low + self.edges[:-1] * self.step
+        return frozenset(np.flatnonzero(at % self.spans[-1] == 0).tolist()) if self.spans else frozenset()
 
     @property
     def widths(self) -> np.ndarray:
@@ -71,6 +90,14 @@ class Fine:
         low, high = edges[cells], edges[cells + 1]
         level = low + torch.minimum(((high - low) * within.double()).floor().long(), high - low - 1)
         return torch.from_numpy(self.axis.unit(self.axis.low + level.numpy() * self.step))
+
+
+def _equal_spans(axis: Axis, step: float, top: int, most: int, spans: tuple[int, ...]) -> np.ndarray:
+    """Cells that begin at multiples of a span, in the column's unit."""
+    span = next((s for s in spans if (axis.high - axis.low) / s < most - 1), spans[-1])
+    starts = np.arange(math.ceil(axis.low / span), math.floor(axis.high / span) + 1) * span
+    inner = np.ceil((starts - axis.low) / step).astype(np.int64)
+    return np.unique(np.concatenate([[0, top + 1], inner]))
 
 
 def _edges(axis: Axis, step: float, top: int, most: int) -> np.ndarray:

@@ -13,7 +13,7 @@ from typing import final
 import numpy as np
 
 from dpmerf.encoding.fine_cells import Fine
-from dpmerf.schema import AnyColumn, Date, Integer, Number, Timestamp
+from dpmerf.schema import AnyColumn, Date, Integer, Number, Numeric, Timestamp
 
 PRIMES = (509, 521)
 SLOTS = 24  # of a day
@@ -37,9 +37,12 @@ class Grain:
     def ladder(self) -> tuple[int, ...]:
         """Numbers of levels, each a divisor of the next, of which a rounded value is a multiple: 1, 5, 10, 50, …
 
-        Empty where values are not rounded in decimal.
+        Times are rounded to minutes, to five, fifteen and sixty of them. Empty where values are not rounded in decimal.
         """
         top = int(self.fine.edges[-1])
+        if isinstance(self.column, Numeric) and self.column.rounded:
+            step = round(self.fine.step)
+            return tuple(dict.fromkeys([1, *(g // step for g in self.column.rounded if g % step == 0)]))
         if (isinstance(self.column, Integer) and self.column.step == 1) or self._decimals:
             return tuple(g for k in range(16) for g in (10**k, 5 * 10**k) if g <= top)
         return ()

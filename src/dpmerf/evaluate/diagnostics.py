@@ -127,7 +127,7 @@ def one_way(release: Release, bins: int) -> dict[str, NoisyCounts]:
     """
     found: dict[str, NoisyCounts] = {}
     rows = release.rows_estimate
-    schema, measured = release.plan.schema, release.codec.schema
+    schema, measured = release.plan.schema.without_relations(), release.codec.schema
     for m in release.measurements:
         for place, variable in enumerate(m.variables if m.dense is None else ()):
             name = variable.column

@@ -12,6 +12,7 @@ from dpmerf.schema.columns import (
     Integer,
     Number,
     Numeric,
+    Time,
     Timestamp,
 )
 from dpmerf.schema.explain import GAP, Problem
@@ -33,6 +34,7 @@ __all__ = [
     "Numeric",
     "Problem",
     "Schema",
+    "Time",
     "Timestamp",
     "check_label",
     "problems_of",

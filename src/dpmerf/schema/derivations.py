@@ -6,13 +6,16 @@ takes the target's place; the others leave nothing to measure.
 
 from __future__ import annotations
 
+import datetime as dt
 import math
 from dataclasses import dataclass
 from typing import final
 
-from dpmerf.schema.columns import AnyColumn, Category, Date, Integer, Number, Timestamp
+from dpmerf.schema.columns import AnyColumn, Category, Date, Integer, Number, Time, Timestamp
 from dpmerf.schema.expressions import Node, columns
 from dpmerf.schema.quantities import DAY, Fact
+
+LEAST_WEEKS = 4  # of a timestamp whose weekdays are learned
 
 
 @final
@@ -119,12 +122,13 @@ class Joined:
 @final
 @dataclass(frozen=True)
 class Apart:
-    """The target is a moment: what is learned are its day and its time of day."""
+    """The target is a moment: what is learned are its day (or week and weekday) and its time of day."""
 
     target: str
-    relation: int
-    day: str
+    day: str  # or its week, by the first day
+    weekday: str | None  # days after that, where weeks are learned
     time: str
+    relation: int = -1  # of no relation: it follows from the column's kind
 
     @property
     def sources(self) -> tuple[str, ...]:
@@ -132,22 +136,33 @@ class Apart:
 
     @property
     def measured(self) -> tuple[str, ...]:
-        return (self.day, self.time)
+        return (self.day, *((self.weekday,) if self.weekday else ()), self.time)
 
 
 Step = Derived | Learned | Bound | Fixed | Apart
 
 
-def apart(target: str, relation: int, column: AnyColumn) -> tuple[Apart, dict[str, AnyColumn]]:
-    """A moment's day and time of day, as measured columns. ValueError if the column is no moment of several days."""
-    if not isinstance(column, Timestamp) or column.last.date() <= column.first.date():
-        raise ValueError(f"'{target}' is not a timestamp over several days")
-    step = Apart(target, relation, f"{target} (day)", f"{target} (time)")
-    grid = column.step if DAY % column.step == 0 else 1
-    return step, {
-        step.day: Date(first=column.first.date(), last=column.last.date(), nullable=column.nullable),
-        step.time: Integer(min=0, max=int(DAY) - grid, step=grid, nullable=column.nullable),
-    }
+def apart(target: str, column: AnyColumn) -> tuple[Apart, dict[str, AnyColumn]] | None:
+    """The day, weekday and time of day of a moment, as measured columns; None where it has no clock to learn apart.
+
+    Weeks are learned, rather than days, where a column has at least four of them: then weekdays go with other columns.
+    """
+    if not isinstance(column, Timestamp) or not column.clock or DAY % column.step or column.step > DAY / 2:
+        return None
+    first, last, nullable = column.first.date(), column.last.date(), column.nullable
+    if (last - first).days < 1:
+        return None
+    weeks = (last - first).days >= LEAST_WEEKS * 7
+    step = Apart(
+        target, f"{target} ({'week' if weeks else 'day'})", f"{target} (weekday)" if weeks else None, f"{target} (time)"
+    )
+    first -= dt.timedelta(days=first.weekday() if weeks else 0)
+    found: dict[str, AnyColumn] = {step.day: Date(first=first, last=last, step=7 if weeks else 1, nullable=nullable)}
+    if step.weekday:
+        found[step.weekday] = Integer(min=0, max=6, nullable=nullable)
+    midnight = dt.datetime.combine(column.first.date(), dt.time())
+    found[step.time] = Time(step=math.gcd(column.step, (column.first - midnight).seconds), nullable=nullable)
+    return step, found
 
 
 def distance_column(fact: Fact, low: float, high: float, nullable: bool, log: bool = False) -> AnyColumn:

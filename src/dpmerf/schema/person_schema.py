@@ -291,7 +291,7 @@ def _history(
         raise SchemaError(f"column '{unknown[0]}' is an id: only learned columns can be `per = \"person\"`")
     if any(isinstance(c, Image) for c in schema.columns.values()):
         raise SchemaError("pictures have no histories: leave the image column out, or [person]")
-    found = History(name, schema, persons, written, rows, key)
+    found = History(name, schema.with_whole(rows.order or ""), persons, written, rows, key)
     found.check()
     return found
 

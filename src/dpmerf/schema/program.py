@@ -12,10 +12,11 @@ from typing import final
 
 import numpy as np
 
-from dpmerf.schema.boxes import Box, Contradiction, closed, forbidden
+from dpmerf.schema.boxes import Box, Contradiction, Subset, closed, domain, forbidden
 from dpmerf.schema.columns import AnyColumn
 from dpmerf.schema.combinations import boxes_of, joined_of
 from dpmerf.schema.derivations import (
+    Apart,
     Bound,
     Derived,
     Joined,
@@ -27,7 +28,7 @@ from dpmerf.schema.derivations import (
 from dpmerf.schema.expressions import Call, ExpressionError, Literal, Node, Ref, columns, parse
 from dpmerf.schema.making import Order, bounds_of, derived, exact, fixed, learned, order_of, show
 from dpmerf.schema.quantities import Fact, Facts, at_or_above, at_or_below, infer
-from dpmerf.schema.relations import AnyRelation, Clock, Combination, Learn, Lookup, Rule
+from dpmerf.schema.relations import AnyRelation, Combination, Learn, Lookup, Rule
 from dpmerf.schema.translation import Translation
 
 
@@ -88,7 +89,7 @@ class _Compiler:
         for bound in bounds_of(self._orders, self._steps, self._label, self._wrong):
             self._own(bound)
         ordered = self._topological()
-        ordered = self._with_room(ordered)
+        ordered = self._with_clocks(self._with_room(ordered))
         measured, joined = self._measured(ordered)
         facts = {name: fact for name, column in measured.items() if (fact := column.fact()) is not None}
         for step in ordered:
@@ -112,8 +113,6 @@ class _Compiler:
                         raise ExpressionError(f"'{step.name}' is the name of a column already: give it another `name`")
                     self._new[step.name] = column
                     self._own(step)
-                case Clock():
-                    self._split(i, relation)
                 case Combination():
                     self._combinations.append((i, relation))
                 case Rule():
@@ -121,17 +120,21 @@ class _Compiler:
         except ExpressionError as error:
             raise error if str(error).startswith("relation ") else self._wrong(i, error) from None
 
-    def _split(self, i: int, relation: Clock) -> None:
-        if relation.clock not in self._declared:
-            raise ExpressionError(f"there is no column '{relation.clock}'")
-        try:
-            step, found = apart(relation.clock, i, self._declared[relation.clock])
-        except ValueError as error:
-            raise ExpressionError(str(error)) from None
-        self._own(step)
-        if taken := [name for name in found if name in self._declared or name in self._new]:
-            raise ExpressionError(f"'{taken[0]}' is the name of a column already: rename that column")
-        self._new |= found
+    def _with_clocks(self, steps: tuple[Step, ...]) -> tuple[Step, ...]:
+        """Timestamps that no relation speaks of, beyond a computation, are learned as day and time of day."""
+        told = {n for _, node in self._rules for n in columns(node)}
+        told |= {name for _, combination in self._combinations for name in combination.columns}
+        first: list[Step] = []
+        for name, column in self._declared.items():
+            if name in told or name in self._steps or name == self._label:
+                continue
+            split = apart(name, column.narrowed(*self._bounds[name]) if name in self._bounds else column)
+            if split is None or any(new in self._declared or new in self._new for new in split[1]):
+                continue
+            self._steps[name] = split[0]
+            self._new |= split[1]
+            first.append(split[0])
+        return (*first, *steps)
 
     def _sort_rule(self, i: int, node: Node) -> None:
         match node:
@@ -274,6 +277,7 @@ class _Compiler:
             for box in boxes:
                 for name in set(box.names) & late:
                     after.setdefault(name, set()).update(set(box.names) - late)
+        found += [box for step in steps if isinstance(step, Apart) for box in _null_together(step, facts)]
         order = self._settled(found, after, list(facts))
         try:
             return closed(found, order, facts), order
@@ -296,6 +300,16 @@ class _Compiler:
             found.append((ready or left)[0])
             left.remove(found[-1])
         return tuple(found)
+
+
+def _null_together(step: Apart, facts: Facts) -> list[Box]:
+    """The parts of a moment are null in the same rows."""
+    whole, *others = step.measured
+    if not facts[whole].nullable:
+        return []
+    null, there = Subset((), True), {name: Subset(domain(facts[name]).spans) for name in step.measured}
+    pairs = [((whole, a), (name, b)) for name in others for a, b in ((null, there[name]), (there[whole], null))]
+    return [Box(tuple(sorted(pair, key=lambda part: part[0]))) for pair in pairs]
 
 
 def _consequence(node: Node) -> set[str]:

@@ -1,7 +1,7 @@
 """Relations: public facts about several columns, as a person declares them under [[relations]] in a schema.
 
 Five forms: a `rule` in words (an equation, an order, an implication), a quantity to `learn` in place of a column, a
-`lookup` that fixes one column by others, a timestamp whose `clock` is learned apart from its day, and a list of
+`lookup` that fixes one column by others, and a list of
 `allowed` or `forbidden` combinations. They hold in every
 synthetic row by construction and cost no privacy. `program.py` says how.
 """
@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, field_val
 Cell = bool | int | float | str | None
 Cells = tuple[tuple[Cell, ...], ...]
 MOST_COMBINED = 3  # columns of a combination
-_KEYS = ("rule", "learn", "lookup", "clock", "columns")
+_KEYS = ("rule", "learn", "lookup", "columns")
 
 
 class Relation(BaseModel):
@@ -96,16 +96,6 @@ class Lookup(Relation):
         return f"{self.lookup} by {', '.join(self.by)}"
 
 
-class Clock(Relation):
-    """The day and the time of day of a timestamp, learned apart: hours go with other columns, whatever the day."""
-
-    clock: str
-
-    @property
-    def words(self) -> str:
-        return f"day and time of {self.clock}"
-
-
 class Combination(Relation):
     """The only combinations of two or three columns that can occur, or some that cannot."""
 
@@ -143,10 +133,9 @@ AnyRelation = Annotated[
     Annotated[Rule, Tag("rule")]
     | Annotated[Learn, Tag("learn")]
     | Annotated[Lookup, Tag("lookup")]
-    | Annotated[Clock, Tag("clock")]
     | Annotated[Combination, Tag("columns")],
     Discriminator(_form, custom_error_type="relation_form", custom_error_message=(
-        "a relation has one of the keys rule, learn, lookup, clock or columns"
+        "a relation has one of the keys rule, learn, lookup or columns"
     )),
 ]  # fmt: skip
 

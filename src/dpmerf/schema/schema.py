@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import tomllib
+from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -15,7 +16,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from dpmerf.errors import SchemaError
-from dpmerf.schema.columns import AnyColumn, Id, Image, Numeric
+from dpmerf.schema.columns import AnyColumn, Id, Image, Numeric, Timestamp
 from dpmerf.schema.explain import Problem, faults, gaps, line_of, reason
 from dpmerf.schema.headers import fields_of
 from dpmerf.schema.lists import fill_in
@@ -102,12 +103,17 @@ class Schema(Shown, BaseModel):
     @property
     def measured(self) -> Schema:
         """The schema by which rows are measured: relations leave columns out, or learn something in their place."""
-        return self._rewritten if self.relations else self
+        return self._rewritten if self.rewrites else self
+
+    @property
+    def rewrites(self) -> bool:
+        """Are other columns measured than declared, or rules kept between them?"""
+        return bool(self.relations or self.program.steps)
 
     @cached_property
     def _rewritten(self) -> Schema:
         found = self.program.measured
-        return Schema(label=self.label if self.label in found else None, columns=dict(found))
+        return Schema(label=self.label if self.label in found else None, columns=_whole(found))
 
     @property
     def needed(self) -> tuple[str, ...]:
@@ -125,7 +131,15 @@ class Schema(Shown, BaseModel):
 
     def without_relations(self) -> Schema:
         """The columns alone."""
-        return Schema(label=self.label, columns=self.columns, reading=self.reading) if self.relations else self
+        whole = _whole(self.columns)
+        return self if not self.rewrites else Schema(label=self.label, columns=whole, reading=self.reading)
+
+    def with_whole(self, name: str) -> Schema:
+        """The same schema with one timestamp learned as it is, not as day and time of day."""
+        if not isinstance(self.columns.get(name), Timestamp):
+            return self
+        columns = _whole(self.columns, name)
+        return Schema(label=self.label, columns=columns, relations=self.relations, reading=self.reading)
 
     def notation(self, name: str) -> Notation:
         """How the cells of a column are written."""
@@ -242,10 +256,20 @@ class Schema(Shown, BaseModel):
             ):  # as it was written, and hashed, before there were these
                 if not column.get(later, True):
                     del column[later]
+            if column.get("clock"):
+                del column["clock"]
             if (own := self.columns[name].reading) is not None:
                 column["reading"] = own.model_dump(mode="json", exclude_unset=True)
         found["reading"] = self.reading.model_dump(mode="json", exclude_unset=True)
         return {key: value for key, value in found.items() if value or key not in ("relations", "reading")}
+
+
+def _whole(columns: Mapping[str, AnyColumn], only: str | None = None) -> dict[str, AnyColumn]:
+    """The columns with no timestamp (or not the one that is named) learned as day and time of day."""
+    return {
+        name: c.model_copy(update={"clock": False}) if isinstance(c, Timestamp) and only in (None, name) else c
+        for name, c in columns.items()
+    }
 
 
 def check_label(schema: Schema, label: str) -> None:

@@ -88,7 +88,10 @@ class Date(Numeric):
 
 
 class Timestamp(Numeric):
-    """A moment from `first` to `last`, every `step` seconds. Times of day are taken as written (UTC if zoned)."""
+    """A moment from `first` to `last`, every `step` seconds. Times of day are taken as written (UTC if zoned).
+
+    Its day, weekday and time of day are learned as columns of their own, unless `clock` is false.
+    """
 
     kind: Literal["timestamp"] = "timestamp"
     usual = pa.timestamp("us")
@@ -100,6 +103,7 @@ class Timestamp(Numeric):
     first: dt.datetime
     last: dt.datetime
     step: int = Field(default=1, ge=1, le=2**53)
+    clock: bool = True
 
     @model_validator(mode="after")
     def _ordered(self) -> Timestamp:

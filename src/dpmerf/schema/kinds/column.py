@@ -129,6 +129,9 @@ class Column(BaseModel):
 class Numeric(Column):
     """A column whose values lie on a line."""
 
+    spans: ClassVar[tuple[int, ...]] = ()  # widths of its fine cells, from the finest on; (): by its bounds
+    rounded: ClassVar[tuple[int, ...]] = ()  # what people round its values to, each a divisor of the next; (): decimal
+
     @property
     @abc.abstractmethod
     def line(self) -> tuple[float, float, float | None, bool]:

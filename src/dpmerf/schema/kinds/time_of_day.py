@@ -80,6 +80,8 @@ class Time(Numeric):
     asks = ("first", "last", "step")
     notated = "moment"
     form = Clock()
+    spans = (900, 1_800, 3_600, 7_200, 10_800, 21_600)
+    rounded = (60, 300, 900, 3_600)
     first: dt.time = dt.time(0)
     last: dt.time = dt.time(23, 59, 59)
     step: int = Field(default=1, ge=1, le=43_200)
