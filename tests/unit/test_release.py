@@ -51,7 +51,7 @@ CHANGES = {
     "its plan was changed": lambda d: d["plan"].update(rows=5),
     "its plan was changed ": lambda d: d["plan"].update(epsilon=0.5),
     "'epsilon' does not follow": lambda d: d["guarantee"].update(epsilon=0.1),
-    "'sigma' does not follow": lambda d: d["guarantee"]["sigma"].update({k: 1.0 for k in d["guarantee"]["sigma"]}),
+    "'noise_in_rows' does not follow": lambda d: d["guarantee"].update(noise_in_rows={}),
     "'unit' does not follow": lambda d: d["guarantee"].update(unit="Protected: everybody."),
     "description was changed": lambda d: d.update(rows=5),
     "sums were changed": lambda d: d.update(sums_sha256="0" * 64),
@@ -65,7 +65,9 @@ def test_changes_are_named(folder: Path, tmp_path: Path, words: str) -> None:
         verify(_changed(folder, tmp_path, CHANGES[words]))
 
 
-@pytest.mark.parametrize("words", ["'epsilon' does not follow", "'sigma' does not follow", "'unit' does not follow"])
+@pytest.mark.parametrize(
+    "words", ["'epsilon' does not follow", "'noise_in_rows' does not follow", "'unit' does not follow"]
+)
 def test_a_forger_who_mends_the_hash_is_still_caught(folder: Path, tmp_path: Path, words: str) -> None:
     with pytest.raises(ArtefactError, match=words):
         verify(_changed(folder, tmp_path, CHANGES[words], reseal=True))

@@ -101,3 +101,9 @@ def test_plans_side_by_side_on_the_command_line(tmp_path: Path) -> None:
     found = json.loads(dpmerf(*told, "--json").stdout)
     assert found["visible"]["columns_visible"] == 14 and len(found["compared"]) == 2
     assert dpmerf(*told, "--compare", "colour=blue").returncode == 2
+
+
+def test_a_close_fit_to_ruined_cells_is_not_praised(ruined: Release) -> None:
+    page = Report(ruined).html()
+    assert "says nothing good about the rows" in page and "Loss ÷ noise floor" not in page
+    assert "#part" not in page and "#null" not in page and "#read" not in page

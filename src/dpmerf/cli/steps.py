@@ -253,4 +253,4 @@ def _fit_words(model: Model) -> str:
     if not model.history.loss:
         return ""
     ratio = model.history.loss[-1] / model.history.floor if model.history.floor else 0.0
-    return f" Its loss is {ratio:.2f} times the noise floor (1 is as good as the release allows)."
+    return f" Its loss is {ratio:.2f} times the noise floor: how closely it follows the release, noise included."

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, final
 
 import numpy as np
 
+from dpmerf.evaluate.axis_cells import axis_cells
 from dpmerf.plan import Measurement
 from dpmerf.plan.queries import Histograms
 from dpmerf.release import Release
+from dpmerf.schema import Numeric
 
 if TYPE_CHECKING:
     from dpmerf.generators.base import History
@@ -120,8 +122,9 @@ class NoisyCounts:
     noise: np.ndarray  # (cells,)
 
 
-def one_way(release: Release, bins: int) -> dict[str, NoisyCounts]:
-    """The released one-way table of each column that has one, in `bins` equal parts of a numeric column's axis.
+def one_way(release: Release, bins: int | None = None) -> dict[str, NoisyCounts]:
+    """The released one-way table of each column that has one, in `bins` equal parts of a numeric column's axis, or in
+    the cells of its picture.
 
     Null is the last cell. Taken from the histograms, or summed out of the first table that holds the column.
     """
@@ -139,7 +142,10 @@ def one_way(release: Release, bins: int) -> dict[str, NoisyCounts]:
                 if _in_full(release, name, variable.cut, variable.size):
                     found[name] = NoisyCounts(counts / rows, np.full(variable.size, sigma / rows))
                 continue
-            spread = _spread(release, name, variable.cut, variable.size, bins)
+            column = measured.columns[name]
+            assert isinstance(column, Numeric)
+            edges = axis_cells(column).edges if bins is None else np.linspace(0, 1, bins + 1)
+            spread = _spread(release, name, variable.cut, variable.size, edges)
             if spread is not None:
                 noise = sigma * np.sqrt((spread**2).sum(0))
                 found[name] = NoisyCounts(counts @ spread / rows, noise / rows)
@@ -162,7 +168,7 @@ def _in_full(release: Release, name: str, suffix: str, size: int) -> bool:
     return not suffix or size == release.plan.query(Histograms).grid(release.codec).variables[name].size
 
 
-def _spread(release: Release, name: str, suffix: str, size: int, bins: int) -> np.ndarray | None:
+def _spread(release: Release, name: str, suffix: str, size: int, edges: np.ndarray) -> np.ndarray | None:
     """(size, cells): which part of each released cell of a numeric column falls into which cell of the picture."""
     if suffix != "fine":
         return None
@@ -170,14 +176,13 @@ def _spread(release: Release, name: str, suffix: str, size: int, bins: int) -> n
     nullable = release.codec.schema.columns[name].nullable
     low = fine.axis.unit(fine.axis.low + fine.edges[:-1] * fine.step)
     high = fine.axis.unit(fine.axis.low + (fine.edges[1:] - 1) * fine.step)
-    spread = np.zeros((size, bins + nullable))
+    spread = np.zeros((size, len(edges) - 1 + nullable))
     for i, (a, b) in enumerate(zip(low, high, strict=True)):
-        first, last = (min(bins - 1, int(x * bins)) for x in (a, b))
+        first, last = np.searchsorted(edges[1:-1], (a, b), side="right")
         if first == last:
             spread[i, first] = 1.0
             continue
-        edges = np.clip(np.arange(first, last + 2) / bins, a, b)
-        spread[i, first : last + 1] = np.diff(edges) / (b - a)
+        spread[i, first : last + 1] = np.diff(np.clip(edges[first : last + 2], a, b)) / (b - a)
     if nullable:
         spread[-1, -1] = 1.0
     return spread

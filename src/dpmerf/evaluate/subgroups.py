@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from dpmerf.evaluate.axis_cells import axis_cells
 from dpmerf.evaluate.results import Subgroup
 from dpmerf.evaluate.utility import TableUtility
 from dpmerf.evaluate.views import Coded, Rows
@@ -43,7 +44,10 @@ def worst_subgroups(synthetic: Rows, real: Rows, utility: TableUtility | None) -
 
 
 def _groups(rows: Rows, name: str) -> Coded:
-    return rows.coded(name, bins=PARTS)
+    column = rows.schema.columns[name]
+    if not isinstance(column, Numeric):
+        return rows.coded(name)
+    return rows.in_cells(name, axis_cells(column, PARTS, declared_scale=False))
 
 
 def _error(
@@ -88,14 +92,7 @@ def _scores(utility: TableUtility | None, name: str, code: int) -> tuple[float |
 def _value(rows: Rows, name: str, code: int) -> str:
     if not rows.numeric(name):
         return rows.level_name(name, code)
-    if code == PARTS:
-        return "null"
-    low, high = rows.codec.axes[name].low, rows.codec.axes[name].high
-    step = (high - low) / PARTS
-    return f"{moment(rows, name, low + code * step)} to {moment(rows, name, low + (code + 1) * step)}"
-
-
-def moment(rows: Rows, name: str, value: float) -> str:
-    """A numeric value as a person writes it: days and seconds become dates."""
     column = rows.schema.columns[name]
-    return column.shown(value) if isinstance(column, Numeric) else str(value)
+    assert isinstance(column, Numeric)
+    names = axis_cells(column, PARTS, declared_scale=False).names
+    return names[code] if code < len(names) else "null"

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from dpmerf.encoding.codec import Batch, Codec, null_name
 from dpmerf.errors import DataError
+from dpmerf.evaluate.axis_cells import AxisCells
 from dpmerf.schema import Category, Numeric, Schema
 
 BINS = 20
@@ -104,6 +105,13 @@ class Rows:
         at = self.unit(name) if declared_scale else (self.values(name) - axis.low) / (axis.high - axis.low)
         code = np.clip(np.floor(np.nan_to_num(at) * bins), 0, bins - 1).astype(np.int64)
         return Coded(name, np.where(self.null(name), bins, code), bins + column.nullable, column.nullable)
+
+    def in_cells(self, name: str, cells: AxisCells) -> Coded:
+        """A numeric column in the cells of a picture."""
+        null, size = self.null(name), len(cells.names)
+        codes = np.where(null, size, cells.codes(np.nan_to_num(self.unit(name))))
+        nullable = self.schema.columns[name].nullable
+        return Coded(name, codes, size + nullable, nullable)
 
     def all_coded(self, bins: int = BINS) -> list[Coded]:
         return [self.coded(name, bins) for name in self.names]

@@ -28,7 +28,7 @@ from dpmerf.shown import Shown
 if TYPE_CHECKING:
     from torch import Tensor
 
-FORMAT = 3
+FORMAT = 4
 RULES = 2  # of `Query.derive`
 TRUSTED_NOISE = "opendp-discrete-gaussian"
 NO_LEDGER = "No ledger: nothing counts this release together with others of the same data."
@@ -91,7 +91,7 @@ class Release(Shown, Known):
             "attacker_accuracy": plan.odds.accuracy,
             "attacker_posterior": plan.odds.posterior,
             "attacker_posterior_passed": plan.odds.passed,
-            "sigma": {p.stage: p.sigma for p in plan.prices},
+            "noise_in_rows": {p.stage: {what: noise for what, _, noise in p.groups} for p in plan.prices},
             **({"choices": list(plan.selections)} if plan.selections else {}),
         }
 
@@ -159,6 +159,7 @@ _FIELDS = {  # of release.json, by its format
     1: _ALWAYS | {"binning"},
     2: _ALWAYS | {"binning", "ledger", "rules", "card"},
     3: _ALWAYS | {"derived", "ledger", "rules", "card"},
+    4: _ALWAYS | {"derived", "ledger", "rules", "card"},
 }
 
 
@@ -188,6 +189,9 @@ def _check(document: dict[str, Any], tensors: bytes, where: str) -> Release:
         sums = _unpack(tensors)
         release = Release(plan, sums, rows, str(noise), derived, None if charge is None else Charge(**charge))
         true, claimed = release.guarantee(), document["guarantee"]
+        if document["format"] < 4:  # the noise was said in units of the integer grid
+            true["sigma"] = {p.stage: p.sigma for p in plan.prices}
+            del true["noise_in_rows"]
         if document["format"] == 1:
             del true["attacker_posterior_passed"]  # not said then
         if document["format"] < 3:  # the unit was said in words, which may change; the plan says it as data

@@ -4,53 +4,77 @@ from __future__ import annotations
 
 import numpy as np
 
+from dpmerf.encoding.codec import Axis
+from dpmerf.evaluate.axis_cells import AxisCells, axis_cells
 from dpmerf.evaluate.diagnostics import NoisyCounts
-from dpmerf.evaluate.subgroups import moment
 from dpmerf.evaluate.views import Coded, Rows
 from dpmerf.report.phrases import percent, short
-from dpmerf.report.svg import REAL, RELEASED, SYNTHETIC, Picture, Plot, picture
+from dpmerf.report.svg import REAL, RELEASED, SYNTHETIC, Picture, Plot, picture, wide
+from dpmerf.schema import Numeric
 
-BINS = 20
+NULL, NULL_WIDE = 1.06, 0.05  # where the bar of nulls stands, beside an axis from 0 to 1
+MOST_TICKS = 6
 MOST_LEVELS = 9  # a category's commonest values; the rest are drawn as one
 WIDTH, HEIGHT = 300, 200
 
 
 def distribution(name: str, synthetic: Rows, real: Rows | None, released: NoisyCounts | None) -> Picture:
     """One column."""
-    ours = synthetic.coded(name, BINS, declared_scale=True)
-    theirs = real.coded(name, BINS, declared_scale=True).shares() if real is not None else None
-    if synthetic.numeric(name):
-        return _numeric(name, synthetic, ours, theirs, released)
-    return _levels(name, synthetic, ours, theirs, released)
+    column = synthetic.schema.columns[name]
+    if isinstance(column, Numeric):
+        cells = axis_cells(column)
+        theirs = real.in_cells(name, cells).shares() if real is not None else None
+        return _numeric(name, column, cells, synthetic.in_cells(name, cells), theirs, released)
+    theirs = real.coded(name).shares() if real is not None else None
+    return _levels(name, synthetic, synthetic.coded(name), theirs, released)
 
 
-def _numeric(name: str, rows: Rows, ours: Coded, theirs: np.ndarray | None, released: NoisyCounts | None) -> Picture:
+def _numeric(
+    name: str,
+    column: Numeric,
+    cells: AxisCells,
+    ours: Coded,
+    theirs: np.ndarray | None,
+    released: NoisyCounts | None,
+) -> Picture:
     plot = Plot(WIDTH, HEIGHT)
-    places = np.arange(ours.size) + np.where(np.arange(ours.size) >= BINS, 1.0, 0.0)  # null stands apart
+    edges = cells.edges
+    if len(edges) - 1 == Axis.of(column).levels:  # a level each: as wide as any other
+        edges = np.arange(len(edges)) / (len(edges) - 1)
+    lefts, rights = edges[:-1], edges[1:]
+    if ours.nulls:  # stands apart
+        lefts, rights = np.r_[lefts, NULL], np.r_[rights, NULL + NULL_WIDE]
+    air = 0.04 * (rights - lefts)
     shares = 100 * ours.shares()
-    plot.columns(places, shares, 0.92, SYNTHETIC, opacity=0.85)
+    boxes = zip(lefts + air, np.zeros(len(shares)), rights - air, shares, strict=True)
+    plot.boxes([(float(a), b, float(c), float(d)) for a, b, c, d in boxes], SYNTHETIC, opacity=0.85)
     if theirs is not None:
-        _stairs(plot, 100 * theirs[:BINS], -0.5)
+        last = len(edges) - 1
+        _stairs(plot, 100 * theirs[:last], edges)
         if ours.nulls:
-            _stairs(plot, 100 * theirs[BINS:], BINS + 0.5)
+            _stairs(plot, 100 * theirs[last:], np.array([NULL, NULL + NULL_WIDE]))
     if released is not None:
-        _dots(plot, places, released, upright=True)
-    axis = rows.codec.axes[name]
-    ticks = [0, BINS // 2, BINS]
-    units = axis.low + np.array([0, 0.5, 1]) * (axis.high - axis.low)
-    if axis.log:
-        units = axis.value(np.array([0, 0.5, 1.0]))
-    labels = [moment(rows, name, float(u)) for u in units]
-    if ours.nulls:
-        ticks, labels = [0, BINS // 2, BINS - 1, BINS + 1], [*labels[:2], labels[2], "null"]
-        if len(labels[2]) > 4:
-            ticks, labels = [0, BINS // 2, BINS + 1], [labels[0], labels[1], "null"]
-    plot.x.ticks = [(t - 0.5 if t <= BINS else t, label) for t, label in zip(ticks, labels, strict=True)]
-    plot.x.label = "logarithmic scale" if axis.log else ""
+        _dots(plot, (lefts + rights) / 2, released, upright=True)
+    plot.x.ticks = _ticks(cells, edges, ours.nulls)
+    plot.x.label = "logarithmic scale" if Axis.of(column).log and edges is cells.edges else ""
+    plot.x.low, plot.x.high = -0.02, float(rights[-1]) + 0.02
     plot.y.low, plot.y.label = 0, "%"
-    edges = axis.value(np.arange(BINS + 1) / BINS) if axis.log else np.linspace(axis.low, axis.high, BINS + 1)
-    names = [f"{moment(rows, name, edges[i])} – {moment(rows, name, edges[i + 1])}" for i in range(BINS)]
-    return _picture(plot, name, [*names, "null"][: ours.size], ours.shares(), theirs, released)
+    return _picture(plot, name, [*cells.names, "null"][: ours.size], ours.shares(), theirs, released)
+
+
+def _ticks(cells: AxisCells, edges: np.ndarray, nulls: bool) -> list[tuple[float, str]]:
+    """What the axis says, as far as the words do not touch; levels with a bar each are named below it."""
+    found = list(cells.ticks)
+    if edges is not cells.edges:
+        every = max(1, len(cells.names) // MOST_TICKS)
+        found = [((edges[i] + edges[i + 1]) / 2, cells.names[i]) for i in range(0, len(cells.names), every)]
+    if nulls:
+        found.append((NULL + NULL_WIDE / 2, "null"))
+    kept: list[tuple[float, str]] = []
+    for at, words in reversed(found):  # the end of the axis, and null, first
+        if not kept or kept[-1][0] - at > (wide(kept[-1][1]) + wide(words)) / 2 / (0.8 * WIDTH) + 0.02:
+            kept.append((float(at), words))
+    return kept[::-1]
 
 
 def _levels(name: str, rows: Rows, ours: Coded, theirs: np.ndarray | None, released: NoisyCounts | None) -> Picture:
@@ -91,8 +115,7 @@ def _dots(plot: Plot, places: np.ndarray, released: NoisyCounts, upright: bool) 
         plot.points(at, places, RELEASED, size=1.8)
 
 
-def _stairs(plot: Plot, heights: np.ndarray, start: float) -> None:
-    edges = start + np.arange(len(heights) + 1)
+def _stairs(plot: Plot, heights: np.ndarray, edges: np.ndarray) -> None:
     plot.line([edges[0], *edges.repeat(2)[1:-1], edges[-1]], [0.0, *heights.repeat(2), 0.0], REAL, 1.8)
 
 

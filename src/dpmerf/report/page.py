@@ -12,6 +12,7 @@ import pyarrow as pa
 import dpmerf
 from dpmerf.errors import ArtefactError
 from dpmerf.evaluate.results import Evaluation
+from dpmerf.evaluate.verdict import Verdict, seen
 from dpmerf.evaluate.views import Rows
 from dpmerf.generators.base import History
 from dpmerf.release import Release
@@ -49,8 +50,9 @@ class Report(Shown):
         synthetic = None if self.synthetic is None else Rows.read(self.synthetic, schema, "synthetic table")
         real = None if self.real is None else Rows.read(self.real, schema, "real table")
         body = []
-        if self.release.plan.schema.image is None:
-            body.append(("verdict", "Can I use it?", verdict_section.verdict(self.release, self.synthetic)))
+        lights = None if self.release.plan.schema.image is not None else seen(self.release, self.synthetic)
+        if lights is not None:
+            body.append(("verdict", "Can I use it?", verdict_section.verdict(lights)))
         if self.synthetic is not None:
             body.append(("rows", "Rows", rows_section.rows(self.release, self.synthetic, self.evaluation)))
         body.append(("guarantee", "Promise", sections.guarantee(self.release)))
@@ -60,11 +62,13 @@ class Report(Shown):
             body.append(("images", "Images", sections.images(self.images)))
         if synthetic is not None:
             body.append(("columns", "Columns", sections.columns(self.release, synthetic, real)))
-            body.append(("dependence", "Dependence", sections.dependence(self.release, synthetic, self.evaluation)))
+            body.append(
+                ("dependence", "Dependence", sections.dependence(self.release, synthetic, self.evaluation, lights))
+            )
         if self.evaluation is not None:
             body.append(("fidelity", "Weak spots", scores.fidelity(self.evaluation.fidelity, self.evaluation.nearest)))
-        body.append(("fit", "Fit", sections.fit(self.release, self.history)))
-        return _page(self, body)
+        body.append(("fit", "Fit", sections.fit(self.release, self.history, lights)))
+        return _page(self, body, lights)
 
     def write(self, path: str | Path) -> int:
         """Write the page; returns its size in bytes."""
@@ -77,7 +81,7 @@ class Report(Shown):
         return len(data)
 
 
-def _page(report: Report, body: list[tuple[str, str, str]]) -> str:
+def _page(report: Report, body: list[tuple[str, str, str]], lights: Verdict | None) -> str:
     css = resources.files("dpmerf.report").joinpath("style.css").read_text(encoding="utf-8")
     links = "".join(f'<li><a href="#{anchor}">{text(name)}</a></li>' for anchor, name, _ in body)
     plan = report.release.plan
@@ -109,7 +113,7 @@ def _page(report: Report, body: list[tuple[str, str, str]]) -> str:
 <header><div class="wide">
 <p class="eyebrow">dpmerf · {text(what)}</p><h1>{text(report.title)}</h1><p>{text(intro)}</p>
 </div></header>
-<div class="wide">{tiles(_facts(report))}</div>
+<div class="wide">{tiles(_facts(report, lights))}</div>
 <nav aria-label="Sections"><div class="wide"><ul>{links}</ul></div></nav>
 <main id="main" class="wide">
 {sections.test_noise(report.release)}{scores.warning(report.evaluation)}
@@ -121,28 +125,22 @@ def _page(report: Report, body: list[tuple[str, str, str]]) -> str:
 """
 
 
-def _facts(report: Report) -> list[Fact]:
+def _facts(report: Report, lights: Verdict | None) -> list[Fact]:
     release, plan = report.release, report.release.plan
     odds = plan.odds
     rows = f"{release.rows:,}" if release.rows is not None else f"≈ {release.rows_estimate:,.0f}"
     unit = "row" if plan.unit.person is None else "person"
-    facts: list[Fact] = [
+    facts: list[Fact] = []
+    if lights is not None:
+        seen_through = f"{lights.visible[0]} of {len(lights.columns)}"
+        facts.append(("Columns to use", seen_through, "the others are noise, or could not be read", True))
+    facts += [
         ("Privacy", f"ε = {plan.epsilon:g}", f"δ = {small(plan.delta)}, per {unit}", True),
         ("Attacker's best odds", percent(odds.accuracy), "a coin toss is 50 %", True),
         ("Rows released", rows, "public" if release.rows is not None else "noisy estimate", True),
     ]
     if report.synthetic is not None:
         facts.append(("Synthetic rows", f"{report.synthetic.num_rows:,}", "shown here", True))
-    history = report.history
-    if history is not None and history.loss and history.floor > 0:
-        facts.append(
-            (
-                "Loss ÷ noise floor",
-                f"{history.loss[-1] / history.floor:.2f}",
-                "how closely rows follow the release, noise included",
-                True,
-            )
-        )
     if report.evaluation is not None and report.evaluation.utility is not None:
         mean = report.evaluation.utility.mean
         ratio = mean.ratio[report.evaluation.utility.metric]

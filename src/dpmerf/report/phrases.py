@@ -29,7 +29,8 @@ def block(name: str) -> str:
     """
     for suffix in ("#bin", "#fine", "#label", "#part"):
         name = name.replace(suffix, "")
-    return name.replace("#null", " is null").replace("#read ", "reading of ").replace("#length", "length")
+    name = name.replace("#null", " is null").replace("#read ", "reading of ")
+    return name.replace("#", "")  # '#length', '#rounds of age': already words
 
 
 def short(text: str, most: int) -> str:

@@ -11,13 +11,13 @@ from dpmerf.release import Release
 from dpmerf.report.markup import lead, section, table
 from dpmerf.report.phrases import percent
 
-SHOWN_ROWS, SHOWN_COLUMNS = 10, 24
+SHOWN_ROWS = 10
 
 
 def rows(release: Release, synthetic: pa.Table, evaluation: Evaluation | None) -> str:
     """What a reader looks at first: do the rows make sense?"""
     schema = release.plan.schema.as_written
-    names = synthetic.column_names[:SHOWN_COLUMNS]
+    names = synthetic.column_names
     cells = synthetic.slice(0, SHOWN_ROWS).select(names).to_pylist()
     first = table(names, [[_cell(row[n]) for n in names] for row in cells], "The first synthetic rows")
     counted = broken_shares(synthetic, schema)

@@ -12,18 +12,19 @@ from dpmerf.accounting.gaussian import at_most
 from dpmerf.evaluate import diagnostics
 from dpmerf.evaluate.association import association_matrix
 from dpmerf.evaluate.results import Evaluation
+from dpmerf.evaluate.verdict import Verdict
 from dpmerf.evaluate.views import Rows
 from dpmerf.generators.base import History
 from dpmerf.inference.evidence import evidence
 from dpmerf.inference.strength import strengths
 from dpmerf.release.release import TRUSTED_NOISE, Release
 from dpmerf.report import charts
-from dpmerf.report.distributions import BINS, distribution
+from dpmerf.report.distributions import distribution
 from dpmerf.report.markup import figure, grid, key, lead, section, table, text
 from dpmerf.report.phrases import percent, small
 
 SHOWN = 12  # pairs in a table or a warning
-MOST_COLUMNS = 48  # pictures of single columns; a wider table shows the first of them
+MOST_COLUMNS = 48  # pictures of single columns that are open; those of a wider table unfold
 
 
 @final
@@ -89,10 +90,15 @@ probability of at most {at_most(odds.passed)}.</p>
     )
 
 
-def fit(release: Release, history: History | None) -> str:
+def fit(release: Release, history: History | None, lights: Verdict | None) -> str:
     """Training curve, signal to noise and the predicted error of counts: no rows are needed for these."""
-    parts = []
+    parts, warning = [], ""
     words = "Everything here follows from the release: no real row is read and nothing is spent."
+    if lights is not None and lights.colour == "red":
+        warning = (
+            '<p class="warning">Most columns have a red light above. A close fit is then a close fit to noise, or to '
+            "cells that could not be read: it says nothing good about the rows.</p>"
+        )
     if history is not None and history.loss:
         shown = diagnostics.fit(history)
         parts.append(figure(charts.training(shown), "Training curve", shown.verdict))
@@ -103,11 +109,12 @@ def fit(release: Release, history: History | None) -> str:
             "Signal to noise",
             f"{len(blocks)} measured blocks"
             + (", the 12 strongest and 12 weakest shown." if len(blocks) > 24 else ".")
-            + " Right of the dotted line the data speaks louder than the noise.",
+            + " Right of the dotted line what was read is louder than the noise; whether it was read as meant is told"
+            " by the lights.",
         )
     )
     return section(
-        "fit", "How well the generator fits the release", lead(words), grid("columns", parts), _counts(release)
+        "fit", "How well the generator fits the release", lead(words), warning, grid("columns", parts), _counts(release)
     )
 
 
@@ -136,26 +143,31 @@ def _counts(release: Release) -> str:
 
 def columns(release: Release, synthetic: Rows, real: Rows | None) -> str:
     """One picture per column."""
-    released = diagnostics.one_way(release, BINS)
-    names = synthetic.names[:MOST_COLUMNS]
+    released = diagnostics.one_way(release)
     drawn = [
-        figure(distribution(name, synthetic, real, released.get(name)), name, covered=real is None) for name in names
+        figure(distribution(name, synthetic, real, released.get(name)), name, covered=real is None)
+        for name in synthetic.names
     ]
-    more = f" The first {len(names)} of {len(synthetic.names)}." if len(names) < len(synthetic.names) else ""
+    more = ""
+    if len(drawn) > MOST_COLUMNS:
+        rest = len(drawn) - MOST_COLUMNS
+        more = f"<details><summary>{rest} more columns</summary>{grid('gallery', drawn[MOST_COLUMNS:])}</details>"
     beside = [("released", "counts as released, ± twice their noise")]
     beside += [("real", "real rows")] if real is not None else []
     return section(
         "columns",
         "Columns",
-        lead("Each column on its own." + more),
+        lead("Each column on its own."),
         key(("synthetic", "synthetic rows"), *beside),
-        grid("gallery", drawn),
+        grid("gallery", drawn[:MOST_COLUMNS]),
+        more,
         covered=real is None,
     )
 
 
-def dependence(release: Release, synthetic: Rows, evaluation: Evaluation | None) -> str:
+def dependence(release: Release, synthetic: Rows, evaluation: Evaluation | None, lights: Verdict | None) -> str:
     """Heat maps of association."""
+    red = set() if lights is None else {c.columns[0] for c in lights.columns if not c.visible}
     words = (
         "How strongly two columns go together, from 0 to 1: correlation between numbers, Cramér's V between "
         "categories, correlation ratio between the two."
@@ -163,10 +175,12 @@ def dependence(release: Release, synthetic: Rows, evaluation: Evaluation | None)
     if evaluation is None:
         matrix = association_matrix(synthetic)
         picture = charts.heat_map("Dependence in the synthetic rows", synthetic.names, matrix, width=440)
-        strongest = table(("column", "with", "association"), picture.numbers[1:13], "Strongest pairs")
+        trusted = [row for row in picture.numbers[1:] if not red & set(row[:2])]
+        caption = "Strongest pairs" + (", without columns that have a red light" if red else "")
+        strongest = table(("column", "with", "association"), trusted[:SHOWN], caption)
         shown = figure(replace(picture, numbers=()), "Synthetic")
         return section(
-            "dependence", "Dependence", lead(words), grid("columns", [shown, strongest]), _released_pairs(release)
+            "dependence", "Dependence", lead(words), grid("columns", [shown, strongest]), _released_pairs(release, red)
         )
     a = evaluation.fidelity.association
     ours, theirs = np.array(a.synthetic), np.array(a.real)
@@ -181,13 +195,14 @@ def dependence(release: Release, synthetic: Rows, evaluation: Evaluation | None)
         ),
     ]
     return section(
-        "dependence", "Dependence", lead(words), grid("triple", drawn), _released_pairs(release), covered=False
+        "dependence", "Dependence", lead(words), grid("triple", drawn), _released_pairs(release, red), covered=False
     )
 
 
-def _released_pairs(release: Release) -> str:
+def _released_pairs(release: Release, red: set[str]) -> str:
     """Associations as the release itself tells them, with 95 % intervals, and a warning about pairs lost in noise."""
     found = strengths(evidence(release)) if release.plan.schema.image is None else []
+    found = [s for s in found if not red & set(s.columns)]
     if not found:
         return ""
     rows = [(*s.columns, f"{s.estimate:.3f}", f"{s.low:.3f} … {s.high:.3f}") for s in found if not s.drowned][:SHOWN]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import html
 import math
+import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import final
@@ -245,7 +246,13 @@ def picture(plot: Plot, name: str, alternative: str, numbers: tuple[tuple[str, .
 
 def wide(words: str, size: float = TEXT) -> float:
     """About how many pixels wide words are: a page's fonts differ, and pictures must hold all of them."""
-    return 0.58 * size * max((len(part) for part in words.split("\n")), default=0)
+    return size * max((sum(map(_wide, part)) for part in words.split("\n")), default=0.0)
+
+
+def _wide(sign: str) -> float:
+    if unicodedata.east_asian_width(sign) in "WF":
+        return 1.0
+    return 0.86 if sign in "<>=+~±÷×MWm@%" else 0.58
 
 
 def _opacity(opacity: float) -> str:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import pyarrow as pa
-
-from dpmerf.evaluate.verdict import Light, Verdict, seen
-from dpmerf.release import Release
+from dpmerf.evaluate.verdict import Light, Verdict
 from dpmerf.report.markup import lead, section, text
 from dpmerf.report.phrases import percent
 
@@ -19,9 +16,8 @@ MOST_PAIRS = 60  # columns up to which pairs are shown as a matrix
 NAMED = 12  # columns that are named in a sentence
 
 
-def verdict(release: Release, synthetic: pa.Table | None) -> str:
+def verdict(found: Verdict) -> str:
     """The section."""
-    found = seen(release, synthetic)
     columns, pairs = found.visible
     total = len(found.pairs) + found.unmeasured
     words = f"{columns} of {len(found.columns)} columns are visible"
@@ -49,7 +45,7 @@ def _use(found: Verdict) -> str:
         use.append(f"Distributions, shares and means of {_named(good)}.")
     if any(p.visible for p in found.pairs):
         use.append("How two columns go together, for pairs with a green or yellow light; models that learn from them.")
-    if found.group is not None and found.group < found.rows:
+    if found.group is not None and found.group < found.rows and found.colour != "red":
         use.append(
             f"Groups of more than {found.group:,.0f} rows"
             + (f" ({found.pair_group:,.0f} by two columns)." if found.pair_group else ".")
@@ -82,12 +78,11 @@ def _columns(found: Verdict) -> str:
     order = sorted(found.columns, key=lambda c: (("red", "yellow", "green").index(c.colour), -c.error))
     rows = "".join(
         f'<tr><th scope="row">{text(c.columns[0])}</th><td>{_light(c)}</td><td>{percent(c.error)}</td>'
-        f"<td>{text('; '.join(c.why) or '–')}</td></tr>"
+        f'<td class="words">{text("; ".join(c.why) or "–")}</td></tr>'
         for c in order
     )
-    head = "".join(
-        f'<th scope="col">{h}</th>' for h in ("column", "light", "rows that noise misplaces", "what is wrong")
-    )
+    head = "".join(f'<th scope="col">{h}</th>' for h in ("column", "light", "rows that noise misplaces"))
+    head += '<th scope="col" class="words">what is wrong</th>'
     return (
         '<div class="scroll" tabindex="0" role="group" aria-label="lights of columns"><table><caption>Columns</caption>'
         f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>"
