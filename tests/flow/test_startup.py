@@ -43,6 +43,37 @@ def test_what_computes_nothing_imports_nothing_that_computes(words: str, tmp_pat
     assert ended.stderr.splitlines()[-1] == "imported:"
 
 
+@pytest.fixture(scope="module")
+def released(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A release, its ledger and a signature's key, of a table with numbers, categories and pairs measured again."""
+    place = tmp_path_factory.mktemp("released")
+    kinds = ['number"\nmin = 0\nmax = 1', 'category"\nvalues = ["x", "y"]', 'integer"\nmin = 0\nmax = 90']
+    columns = [f'[columns.c{i}]\nkind = "{kinds[i % 3]}\n' for i in range(6)]
+    (place / "schema.toml").write_text('label = "c1"\n' + "".join(columns))
+    rows = "".join(
+        f"{i % 97 / 97},{'xy'[i % 2]},{i % 91},{i % 89 / 89},{'xy'[i // 7 % 2]},{i % 13}\n" for i in range(3_000)
+    )
+    (place / "rows.csv").write_text("c0,c1,c2,c3,c4,c5\n" + rows)
+    for words in (
+        "plan schema.toml --epsilon 1 --rows 3000 -o plan.json",
+        "keys new key",
+        "release rows.csv --plan plan.json --ledger study.ledger --sign key -o release -q",
+    ):
+        subprocess.run([sys.executable, "-c", CODE, *words.split()], cwd=place, check=True, capture_output=True)
+    return place
+
+
+@pytest.mark.parametrize(
+    "words", ["verify release --signed-by key.pub", "verify release --json", "ledger show study.ledger"]
+)
+def test_checking_a_release_imports_nothing_that_computes(words: str, released: Path) -> None:
+    ended = subprocess.run(
+        [sys.executable, "-c", CODE, *words.split()], cwd=released, capture_output=True, text=True, check=False
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stderr.splitlines()[-1] == "imported:"
+
+
 def test_the_package_offers_its_names_without_importing_them() -> None:
     code = (
         "import sys, dpmerf; assert 'torch' not in sys.modules; import dpmerf.release, dpmerf.train; "

@@ -45,13 +45,13 @@ kind = "flag"
 def test_parts_are_runs_inside_bins_and_never_more_than_asked(seed: int, parts: int, noise: float) -> None:
     grid = FineGrid(Codec(SCHEMA), 64)
     rng = np.random.default_rng(seed)
-    mass = torch.from_numpy(rng.exponential(size=grid.variables["x"].size) ** 3 * 100)
+    mass = rng.exponential(size=grid.variables["x"].size) ** 3 * 100
     found = Binning.cut(grid, {"x": mass}, 5.0, float(mass.sum()), 6, frozenset(), parts, noise)
     part_of, bin_of = found.part_of["x"], found.bin_of["x"]
     assert sorted(set(part_of.tolist())) == list(range(found.parts["x"].size))
     assert (part_of.diff() >= 0).all() and (part_of.diff() <= 1).all()
-    assert torch.equal(found.bin_of_part("x")[part_of], bin_of)
-    assert int(torch.bincount(found.bin_of_part("x")).max()) <= parts
+    assert found.bin_of_part("x")[part_of].tolist() == bin_of.tolist()
+    assert int(np.bincount(found.bin_of_part("x")).max()) <= parts
     assert found.parts["x"].size <= Binning.equal(grid, 12, parts).parts["x"].size or parts == 1
     again = Binning.from_json(grid, json.loads(json.dumps(found.to_json())))
     assert torch.equal(again.part_of["x"], part_of) and torch.equal(again.bin_of["x"], bin_of)

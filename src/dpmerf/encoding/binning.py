@@ -15,7 +15,7 @@ import numpy as np
 
 from dpmerf.encoding.atoms import inside, refined, split_levels, subsets
 from dpmerf.encoding.codec import Batch, Codec, Variable, null_name
-from dpmerf.encoding.cuts import cut_categories, cut_numbers, cut_parts, most_categories, support
+from dpmerf.encoding.cuts import cut_categories, cut_numbers, cut_parts, most_categories, nearest_counts, support
 from dpmerf.encoding.fine_cells import Fine, ValueDraw
 from dpmerf.lazy import torch
 from dpmerf.schema import Numeric
@@ -137,9 +137,11 @@ class Binning:
         """Column -> its parts as a variable."""
         return {name: Variable(f"{name}#part", int(cells.max()) + 1) for name, cells in self.part_numbers.items()}
 
-    def bin_of_part(self, name: str) -> Tensor:
+    def bin_of_part(self, name: str) -> np.ndarray:
         """(parts,) int64."""
-        return torch.zeros(self.parts[name].size, dtype=torch.int64).scatter(0, self.part_of[name], self.bin_of[name])
+        found = np.zeros(self.parts[name].size, dtype=np.int64)
+        found[self.part_numbers[name]] = self.bin_numbers[name]
+        return found
 
     def encode(self, batch: Batch) -> dict[str, Tensor]:
         """Column -> (n,) bins."""
@@ -191,7 +193,7 @@ class Binning:
     @staticmethod
     def cut(
         grid: FineGrid,
-        counts: dict[str, Tensor],
+        counts: Mapping[str, np.ndarray],
         sigma: float,
         rows: float,
         bins: int,
@@ -211,11 +213,11 @@ class Binning:
             if name in whole or name not in counts:
                 bin_of[name] = part_of[name] = np.arange(variable.size)
                 continue
-            mass = to_simplex(counts[name].double(), rows).numpy()
+            mass = nearest_counts(counts[name], rows)
             if name in grid.numeric:
                 nullable = grid.codec.schema.columns[name].nullable
                 fine = grid.numeric[name]
-                lived = support(counts[name][: fine.size].numpy(), sigma)
+                lived = support(counts[name][: fine.size], sigma)
                 mass[: lived.start] = mass[lived.stop : fine.size] = 0.0
                 cut = cut_numbers(mass, fine.widths, nullable, sigma, rows, bins, fine.marks)
             else:

@@ -22,6 +22,18 @@ def most_categories(sizes: Sequence[int]) -> int:
     return max(MOST_CATEGORIES // max(sum(size > ALWAYS for size in sizes), 1), ALWAYS)
 
 
+def nearest_counts(noisy: np.ndarray, total: float) -> np.ndarray:
+    """Noisy counts -> the nearest that are not negative and add up to `total`.
+
+    >>> nearest_counts(np.array([90.0, 60.0, -50.0]), 100.0).tolist()
+    [65.0, 35.0, 0.0]
+    """
+    ordered = -np.sort(-np.asarray(noisy, dtype=np.float64))
+    excess = np.cumsum(ordered) - max(total, 1e-9)
+    last = max(int((ordered - excess / np.arange(1, len(ordered) + 1) > 0).sum()), 1) - 1
+    return np.maximum(noisy - excess[last] / (last + 1), 0.0)
+
+
 def cut_categories(mass: np.ndarray, sigma: float, most: int) -> np.ndarray:
     """Categories that stand out of the noise keep a bin of their own, at most so many; the rest share one."""
     own = np.zeros(len(mass), bool)

@@ -21,6 +21,7 @@ from dpmerf.plan.measurements import Measurement, measured, table_of, tables_of
 from dpmerf.plan.plan import Plan
 from dpmerf.plan.queries import Derived, Directions, Query, Tables
 from dpmerf.plan.stages import Stage
+from dpmerf.plan.sums import Integers, sums_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -32,7 +33,7 @@ class Known:
     """A plan and the answers to some of its stages. Extended by `Release` alone."""
 
     plan: Plan
-    sums: dict[str, Tensor]  # stage -> (dim,) int64, noisy; of a selection (1,), which candidate
+    sums: Mapping[str, Tensor]  # stage -> (dim,) int64, noisy; of a selection (1,), which candidate
     rows: int | None  # None: the number of rows is protected; see `rows_estimate`
     noise: str  # the name of its source
     derived: Mapping[str, Derived]  # stage -> what its query was resolved with
@@ -71,11 +72,15 @@ class Known:
         """What is really measured in a stage, at its real size."""
         return stage.query.resolve(self)
 
+    def numbers(self, stage: Stage) -> Integers:
+        """(dim,) the stage's noisy sums as an array."""
+        return sums_of(self.sums, stage.name)
+
     def answers(self, stage: Stage) -> tuple[Measurement, ...]:
         """The stage's noisy sums in natural units. A selection, or a stage that is still to come, has none."""
         if stage.query.event is not Gaussian or stage.name not in self.sums:
             return ()
-        return measured(stage.name, self.embedding(stage).phi, self.sums[stage.name], self.plan.price_of(stage).sigma)
+        return measured(stage.name, self.embedding(stage).phi, self.numbers(stage), self.plan.price_of(stage).sigma)
 
     @cached_property
     def measurements(self) -> tuple[Measurement, ...]:
@@ -115,5 +120,5 @@ class Known:
         for m in self.measurements:
             if m.dense is None:
                 p = 1 / (m.cells * m.sigma**2)
-                weighted, precision = weighted + p * float(m.values.sum()), precision + p
+                weighted, precision = weighted + p * float(m.numbers.sum()), precision + p
         return max(1.0, weighted / precision) if precision else float(self.plan.rows)

@@ -1,4 +1,4 @@
-"""Noisy tables: those of a release, found by name and laid out by position; and which pairs depend most on each other.
+"""Noisy tables: those of a release, found by name and laid out by position.
 
 Post-processing: no row is needed.
 """
@@ -105,7 +105,7 @@ def noisy_tables(known: Known) -> Noisy:
     lab, lab_variance = torch.zeros(C, P), torch.full((P,), math.inf)
     by_part = {name: m.values.view(C, -1).float() for name, m in singles.items()}
     for name, values in by_part.items():
-        span, bin_of_part = layout.span(names.index(name)), binning.bin_of_part(name)
+        span, bin_of_part = layout.span(names.index(name)), torch.from_numpy(binning.bin_of_part(name))
         lab[:, span] = torch.zeros(C, span.stop - span.start).index_add(1, bin_of_part, values)
         lab_variance[span] = torch.bincount(bin_of_part).float() * part_sigma**2
     selected = _weigh_selected(known, layout, lab, lab_variance)
@@ -221,21 +221,3 @@ def _place_again(into: Tensor, variance: Tensor, layout: Layout, m: Measurement)
     old = into[:, layout.span(i), layout.span(j)].double()
     table = (old * first + m.values.view(old.shape) * second) / (first + second)
     _place(into, variance, layout, m.columns, table, (first + second) ** -0.5)
-
-
-def most_dependent(known: Known, count: int) -> list[tuple[str, str]]:
-    """The pairs whose tables lie farthest, beyond their noise, from independence within the classes."""
-    t = noisy_tables(known)
-    if t.pairs is None:
-        return []
-    S, seg = t.layout.members.double(), t.layout.column_of
-    sizes = torch.tensor(t.layout.sizes, dtype=torch.float64)
-    single = t.singles.double().clamp_min(1.0)
-    classes = (single @ S).mean(1)  # (C,)
-    gap = t.pairs.double() - torch.einsum("ci,cj->ij", single / classes[:, None], single)
-    gap = gap - (gap @ S / sizes)[:, seg]  # what margins say is known better from other tables
-    gap = gap - (S.T @ gap / sizes[:, None])[seg]
-    excess = S.T @ gap.square() @ S - t.pair_variance.double() * (sizes[:, None] - 1) * (sizes - 1)
-    row, column = torch.nonzero(t.measured.triu(1), as_tuple=True)
-    order = torch.argsort(excess[row, column], descending=True, stable=True)[:count]
-    return [(t.layout.names[i], t.layout.names[j]) for i, j in torch.stack([row, column], 1)[order].tolist()]

@@ -17,7 +17,7 @@ from typing import final
 import numpy as np
 import numpy.typing as npt
 
-from dpmerf.lazy import torch
+from dpmerf.release.gamma import lower_gamma, upper_gamma
 
 ALPHA = 1e-9
 FEW = 12  # counts below which remainders say too little
@@ -118,17 +118,13 @@ def uniform(values: Floats) -> float:
 
 def poisson_tail(count: int, mean: float) -> float:
     """How likely `count` or more are where `mean` are expected."""
-    return 1.0 if count == 0 else float(torch.special.gammainc(*_pair(count, mean)))
+    return 1.0 if count == 0 else lower_gamma(count, mean)
 
 
 def likely(square: float, freedom: int) -> bool:
     """Can a sum of squares be χ² with so many degrees of freedom? Too small is as suspicious as too large."""
-    half = _pair(freedom / 2, square / 2)
-    return min(float(torch.special.gammainc(*half)), float(torch.special.gammaincc(*half))) > ALPHA / 2
-
-
-def _pair(a: float, b: float) -> tuple[torch.Tensor, torch.Tensor]:
-    return torch.tensor(float(a), dtype=torch.float64), torch.tensor(float(b), dtype=torch.float64)
+    half = freedom / 2, square / 2
+    return min(lower_gamma(*half), upper_gamma(*half)) > ALPHA / 2
 
 
 def disagreement(tables: Sequence[Table]) -> tuple[float, int]:

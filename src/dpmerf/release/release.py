@@ -6,19 +6,22 @@ import hashlib
 import json
 import math
 import re
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
+import numpy as np
+import safetensors.numpy
 from safetensors import SafetensorError
 
 import dpmerf
 from dpmerf.errors import ArtefactError, DpmerfError
 from dpmerf.folders import read_bytes, read_json, write_folder
-from dpmerf.lazy import torch
 from dpmerf.plan import Known, Plan, digest
 from dpmerf.plan.queries import Derived
 from dpmerf.plan.queries.column_selection import selected_column
+from dpmerf.plan.sums import StoredSums, sums_of
 from dpmerf.release.card import FORMAT as CARD_FORMAT
 from dpmerf.release.card import NOT_PRIVATE, card
 from dpmerf.release.signature import FILE as SIGNATURE
@@ -205,7 +208,7 @@ def _check(document: dict[str, Any], tensors: bytes, where: str) -> Release:
             raise refuse(f"it holds sums that its plan does not name ('{min(unknown)}')")
         for stage, price in zip(plan.stages, plan.prices, strict=True):
             phi = release.embedding(stage).phi
-            if sums[stage.name].shape != (price.released(phi),):
+            if release.numbers(stage).shape != (price.released(phi),):
                 raise refuse(f"stage '{stage.name}' has the wrong number of coordinates")
             price.check(phi)
         return release
@@ -245,13 +248,11 @@ def _derived(plan: Plan, document: dict[str, Any]) -> dict[str, Derived]:
     return found
 
 
-def _unpack(tensors: bytes) -> dict[str, Tensor]:
-    from safetensors.torch import load  # imports PyTorch
-
-    sums = load(tensors)
-    if any(t.dtype != torch.int64 or t.dim() != 1 for t in sums.values()):
+def _unpack(tensors: bytes) -> StoredSums:
+    sums = safetensors.numpy.load(tensors)
+    if any(array.dtype != np.int64 or array.ndim != 1 for array in sums.values()):
         raise ValueError("sums must be int64 vectors")
-    return sums
+    return StoredSums({name: array.copy() for name, array in sums.items()})  # what is read cannot be written
 
 
 def _same(a: Any, b: Any) -> bool:
@@ -264,8 +265,6 @@ def _same(a: Any, b: Any) -> bool:
     return bool(a == b)
 
 
-def packed(sums: dict[str, Tensor]) -> bytes:
+def packed(sums: Mapping[str, Tensor]) -> bytes:
     """The sums as the bytes of their file."""
-    from safetensors.torch import save  # imports PyTorch
-
-    return save({name: t.contiguous() for name, t in sums.items()})  # type: ignore[no-any-return]
+    return safetensors.numpy.save({name: np.ascontiguousarray(sums_of(sums, name)) for name in sums})

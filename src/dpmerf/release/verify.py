@@ -11,7 +11,7 @@ import json
 import math
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, final
 
@@ -20,7 +20,9 @@ from dpmerf.errors import ArtefactError, DpmerfError
 from dpmerf.features.algebra import BITS
 from dpmerf.folders import read_bytes, read_json
 from dpmerf.plan import Known
+from dpmerf.plan.measurements import parts_of
 from dpmerf.plan.queries import Tables
+from dpmerf.plan.sums import StoredSums
 from dpmerf.release import plausible, signature
 from dpmerf.release.card import FORMAT as CARD_FORMAT
 from dpmerf.release.plausible import Finding
@@ -114,9 +116,10 @@ def _check_bytes(folder: Path, document: dict[str, Any], release: Release) -> No
 def _check_derived(folder: Path, release: Release) -> None:
     """Bins, normal scores and picked pairs, once more from the noisy sums."""
     try:
-        known = Known(release.plan, {}, release.rows, release.noise, {})
+        answers = StoredSums({stage.name: release.numbers(stage) for stage in release.plan.stages})
+        known = Known(release.plan, answers.only(set()), release.rows, release.noise, {})
         for stage in release.plan.stages:
-            known = known.prepared(stage).answered(stage, release.sums[stage.name], release.rows)
+            known = replace(known.prepared(stage), sums=answers.only({*known.sums, stage.name}))
         follows = _same(_stored(known), _stored(release))
     except (DpmerfError, ArithmeticError, IndexError, KeyError, RuntimeError, TypeError, ValueError):
         follows = False  # other bins give other sizes, and sums that do not fill them
@@ -150,9 +153,9 @@ def _tables(release: Release) -> list[plausible.Table]:
         if stage.query.event is not Gaussian:
             continue
         phi = release.embedding(stage).phi
-        for block, part in zip(phi.blocks, release.sums[stage.name].split([b.dim for b in phi.blocks]), strict=True):
+        for block, part in parts_of(phi, release.numbers(stage)):
             if block.dense is None:
-                sums = part.numpy().reshape([v.size for v in block.cells])
+                sums = part.reshape([v.size for v in block.cells])
                 names = tuple(same.get(v.name, v.name) for v in block.cells)
                 weight = math.floor(block.weight * 2**BITS)
                 found.append(plausible.Table(names, sums, weight, price.sigma, picked=stage.query.recounts))
@@ -168,7 +171,7 @@ def _same_cells(release: Release) -> dict[str, str]:
         return {}
     label = release.plan.query(Tables).label(release.codec)
     found = {}
-    for name, bin_of in release.binning.bin_of.items():
+    for name, bin_of in release.binning.bin_numbers.items():
         if name == label or len(bin_of) <= 2:
             found[f"{name}#fine"] = f"{name}#bin"
         if release.binning.bin_of_part(name).tolist() == list(range(int(bin_of.max()) + 1)):

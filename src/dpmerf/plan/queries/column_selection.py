@@ -63,7 +63,7 @@ def selected_column(known: Known) -> str | None:
     if not known.plan.has(ColumnSelection) or known.plan.stage(ColumnSelection).name not in known.sums:
         return None
     columns = known.plan.query(Tables).columns(known.codec)
-    place = int(known.sums[known.plan.stage(ColumnSelection).name])
+    place = int(known.numbers(known.plan.stage(ColumnSelection)).item())
     if not 0 <= place < len(columns):
         raise ArtefactError("the release selected a column that does not exist: it is damaged")
     return columns[place]

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, ClassVar, Literal, final
 
+import numpy as np
+import numpy.typing as npt
 from pydantic import Field
 
 from dpmerf.encoding.binning import FineGrid
@@ -38,7 +41,7 @@ class Histograms(Query):
 
     def grid(self, codec: Codec) -> FineGrid:
         """The fine cells of every column."""
-        return FineGrid(codec, self.cells)
+        return _grid(codec, self.cells)
 
     def nominal(self, plan: Plan) -> FeatureMap:
         """The real map: it depends on the schema alone."""
@@ -66,7 +69,19 @@ class Histograms(Query):
         check_each(stage, self.columns, lambda name: name in learned)
 
 
+@lru_cache(maxsize=4)
+def _grid(codec: Codec, cells: int) -> FineGrid:
+    """A plan asks for its grid a dozen times."""
+    return FineGrid(codec, cells)
+
+
 def noisy_histograms(known: Known) -> tuple[dict[str, Tensor], float]:
     """Column -> its noisy fine counts as released, and their noise."""
     measured = known.answers(known.plan.stage(Histograms))
     return {m.columns[0]: m.values for m in measured}, measured[0].sigma
+
+
+def fine_counts(known: Known) -> tuple[dict[str, npt.NDArray[np.float64]], float]:
+    """The same as arrays."""
+    measured = known.answers(known.plan.stage(Histograms))
+    return {m.columns[0]: m.numbers for m in measured}, measured[0].sigma

@@ -12,8 +12,8 @@ from pydantic import Field
 from dpmerf.encoding.binning import Binning
 from dpmerf.errors import ArtefactError, PlanError
 from dpmerf.features.algebra import FeatureMap, onehot, total
+from dpmerf.plan.dependence import most_dependent
 from dpmerf.plan.embedding import Embedding
-from dpmerf.plan.noisy_tables import most_dependent
 from dpmerf.plan.queries.query import Query, find
 from dpmerf.plan.queries.tables import Tables, bins_of, in_bins
 

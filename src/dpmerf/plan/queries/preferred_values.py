@@ -87,7 +87,7 @@ def preferred_counts(known: Known, column: str, grain: Grain) -> tuple[dict[str,
     """What is counted -> noisy counts of its groups, without null; and their noise."""
     measured = {m.variables[0].name: m for m in known.answers(known.plan.stage(PreferredValues))}
     found = {what: measured[_named(column, what)] for what in grain.sizes}
-    return {what: m.values.numpy()[: grain.sizes[what]] for what, m in found.items()}, next(iter(found.values())).sigma
+    return {what: m.numbers[: grain.sizes[what]] for what, m in found.items()}, next(iter(found.values())).sigma
 
 
 def worth_counting(codec: Codec, name: str, histograms: Histograms) -> bool:

@@ -13,7 +13,7 @@ from dpmerf.encoding.codec import Batch, Codec
 from dpmerf.errors import ArtefactError, PlanError
 from dpmerf.features.algebra import BITS, FeatureMap, onehot, total
 from dpmerf.plan.embedding import Embedding, View
-from dpmerf.plan.queries.histograms import Histograms, noisy_histograms
+from dpmerf.plan.queries.histograms import Histograms, fine_counts
 from dpmerf.plan.queries.query import Query, check_each, check_label, features, split
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class Tables(Query):
     def derive(self, known: Known) -> Binning:
         """Bins from the noisy histograms: post-processing."""
         plan = known.plan
-        counts, sigma = noisy_histograms(known)
+        counts, sigma = fine_counts(known)
         label = self.label(plan.codec)
         whole = frozenset({label} if label else ())
         grid = plan.query(Histograms).grid(plan.codec)
