@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import final
 
 import numpy as np
@@ -11,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from dpmerf.sources.object_store import FilePath, arrow_file
 from dpmerf.sources.table import BATCH, Rows, check_same, distinct, readable, seen
 
 
@@ -18,10 +18,10 @@ from dpmerf.sources.table import BATCH, Rows, check_same, distinct, readable, se
 class Parquet(Rows):
     """One Parquet file."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: FilePath) -> None:
         self._path, self.name = path, path.name
         self._seen = seen(path)
-        with readable(path, "Parquet"), pq.ParquetFile(path) as file:
+        with readable(path, "Parquet"), arrow_file(path) as raw, pq.ParquetFile(raw) as file:
             distinct(file.schema_arrow.names, str(path))
             self._fields = {field.name: field.type for field in file.schema_arrow}
             self._count = file.metadata.num_rows
@@ -37,7 +37,7 @@ class Parquet(Rows):
     def batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
         self.require(columns)
         check_same(self._path, self._seen)
-        with readable(self._path, "Parquet"), pq.ParquetFile(self._path, memory_map=False) as file:
+        with readable(self._path, "Parquet"), arrow_file(self._path) as raw, pq.ParquetFile(raw) as file:
             yield from file.iter_batches(batch_size=BATCH, columns=columns)
 
 
@@ -45,10 +45,10 @@ class Parquet(Rows):
 class Arrow(Rows):
     """One Arrow IPC (Feather) file."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: FilePath) -> None:
         self._path, self.name = path, path.name
         self._seen = seen(path)
-        with readable(path, "Arrow"), pa.OSFile(str(path)) as file:
+        with readable(path, "Arrow"), arrow_file(path) as file:
             schema = pa.ipc.open_file(file).schema
             distinct(schema.names, str(path))
             self._fields = {field.name: field.type for field in schema}
@@ -64,7 +64,7 @@ class Arrow(Rows):
     def batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
         self.require(columns)
         check_same(self._path, self._seen)
-        with readable(self._path, "Arrow"), pa.OSFile(str(self._path)) as file:
+        with readable(self._path, "Arrow"), arrow_file(self._path) as file:
             reader = pa.ipc.open_file(file)
             for i in range(reader.num_record_batches):
                 batch = reader.get_batch(i).select(columns)

@@ -9,7 +9,6 @@ import io
 import warnings
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
 from typing import Any, BinaryIO, final
 
 import pyarrow as pa
@@ -17,6 +16,7 @@ import pyarrow as pa
 from dpmerf.errors import DataError
 from dpmerf.schema.notation import Reading
 from dpmerf.sources.csv_records import BLOCK, Records
+from dpmerf.sources.object_store import FilePath
 from dpmerf.sources.table import Rows, changed, check_same, distinct, readable, seen
 
 LONGEST_HEADER = 2**20  # bytes
@@ -30,7 +30,7 @@ class Csv(Rows):
     filled with empty cells and a long one cut, so that no cell can change how another row is read. A quotation mark
     that is opened and never closed swallows the lines after it: that is a damaged file, not a cell."""
 
-    def __init__(self, path: Path, reading: Reading | None = None) -> None:
+    def __init__(self, path: FilePath, reading: Reading | None = None) -> None:
         self._path, self.name = path, path.name
         self._seen = seen(path)
         told = reading or Reading()
@@ -144,7 +144,7 @@ class Recoded(io.RawIOBase):
         return found
 
 
-def opened(path: Path, stack: ExitStack) -> Any:
+def opened(path: FilePath, stack: ExitStack) -> Any:
     """The file's bytes, unpacked by its last ending."""
     file = stack.enter_context(path.open("rb"))
     if path.suffix.lower() == ".gz":
@@ -154,7 +154,7 @@ def opened(path: Path, stack: ExitStack) -> Any:
     return file
 
 
-def first_line(stream: BinaryIO, path: Path) -> bytes:
+def first_line(stream: BinaryIO, path: FilePath) -> bytes:
     """The header's bytes: to the first line break outside of quotation marks."""
     line = b""
     while len(line) < LONGEST_HEADER:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, final
 
 import pyarrow as pa
 
 from dpmerf.errors import DataError
 from dpmerf.sources.frames import objects
+from dpmerf.sources.object_store import FilePath
 from dpmerf.sources.table import BATCH, Rows, check_same, distinct, readable, seen
 
 
@@ -24,7 +24,7 @@ class Excel(Rows):
 
     guessed_types = True  # each cell has a type of its own
 
-    def __init__(self, path: Path, sheet: str = "") -> None:
+    def __init__(self, path: FilePath, sheet: str = "") -> None:
         self._path, self.name = path, path.name
         self._seen = seen(path)
         with self._workbook() as book:
@@ -73,9 +73,9 @@ class Excel(Rows):
             from openpyxl.utils.exceptions import InvalidFileException
         except ImportError:
             raise DataError('Excel files need openpyxl: pip install "dpmerf[excel]"') from None
-        with readable(self._path, "Excel"):
+        with readable(self._path, "Excel"), self._path.open("rb") as file:
             try:
-                book = openpyxl.load_workbook(self._path, read_only=True, data_only=True)
+                book = openpyxl.load_workbook(file, read_only=True, data_only=True)
             except (zipfile.BadZipFile, InvalidFileException, KeyError, ValueError):
                 raise DataError(f"{self._path} is damaged or not an Excel file") from None
             try:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any, final
 
 import pyarrow as pa
@@ -13,6 +12,7 @@ import pyarrow as pa
 from dpmerf.errors import DataError
 from dpmerf.sources.csv_file import first_line, opened
 from dpmerf.sources.frames import objects
+from dpmerf.sources.object_store import FilePath
 from dpmerf.sources.table import BATCH, Rows, check_same, readable, seen
 
 
@@ -25,7 +25,7 @@ class JsonLines(Rows):
 
     guessed_types = True  # each cell has a type of its own
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: FilePath) -> None:
         self._path, self.name = path, path.name
         self._seen = seen(path)
         with readable(path, "JSON lines"), ExitStack() as stack:

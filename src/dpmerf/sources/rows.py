@@ -19,14 +19,15 @@ from dpmerf.sources.csv_file import Csv
 from dpmerf.sources.excel import Excel
 from dpmerf.sources.frames import to_arrow
 from dpmerf.sources.json_lines import JsonLines
-from dpmerf.sources.sql_table import SQL_ENDINGS, is_database, open_sql
+from dpmerf.sources.object_store import FilePath, is_address, shown_address, stored
+from dpmerf.sources.sql_table import SQL_ENDINGS, has_driver, is_database, open_sql
 from dpmerf.sources.table import BATCH, Rows, distinct, require_columns
 
 __all__ = ["BATCH", "Arrow", "Csv", "Eager", "Folder", "Frame", "Parquet", "Rows", "open_rows"]
 
 TEXT_ENDINGS = tuple(kind + packed for kind in (".csv", ".tsv", ".txt") for packed in ("", ".gz", ".zst"))
 JSON_ENDINGS = tuple(kind + packed for kind in (".jsonl", ".ndjson") for packed in ("", ".gz", ".zst"))
-OPENERS: dict[str, Callable[[Path, Reading], Rows]] = {
+OPENERS: dict[str, Callable[[FilePath, Reading], Rows]] = {
     **dict.fromkeys(TEXT_ENDINGS, Csv),
     **dict.fromkeys(JSON_ENDINGS, lambda path, reading: JsonLines(path)),
     **dict.fromkeys((".parquet", ".pq"), lambda path, reading: Parquet(path)),
@@ -44,6 +45,10 @@ def open_rows(data: Any, reading: Reading | None = None) -> Rows:
     reading = reading or Reading()
     if isinstance(data, Rows):
         return data
+    if isinstance(data, str) and has_driver(data):
+        return open_sql(data, reading)
+    if isinstance(data, str) and is_address(data):
+        return _open_stored(data, reading)
     if isinstance(data, str) and is_database(data):
         return open_sql(data, reading)
     if isinstance(data, str | os.PathLike):
@@ -129,8 +134,8 @@ class Eager(Rows):
 class Folder(Rows):
     """Files of one folder, in the order of their names, as one table."""
 
-    def __init__(self, path: Path, parts: list[Rows]) -> None:
-        self._path, self.name = path, path.name
+    def __init__(self, path: Path | str, parts: list[Rows]) -> None:
+        self._path, self.name = path, str(path).rstrip("/").rpartition("/")[2]
         self._parts = parts
 
     @property
@@ -153,6 +158,20 @@ class Folder(Rows):
         self.require(columns)
         for part in self._parts:
             yield from part.batches(columns)
+
+
+def _open_stored(address: str, reading: Reading) -> Rows:
+    """A file or folder of an object store; databases must be files of this machine."""
+    found = stored(address)
+    if isinstance(found, Path):
+        return _open_path(found, reading)
+    known = tuple(ending for ending in OPENERS if ending not in SQL_ENDINGS)
+    files = [f for f in (found if isinstance(found, list) else [found]) if f.name.lower().endswith(known)]
+    files = [f for f in files if not f.name.startswith(("_", "."))] if isinstance(found, list) else files
+    if not files:
+        raise DataError(f"{shown_address(address)}: no CSV, Parquet, Arrow, Excel or JSON lines file is there")
+    parts = [next(opener for end, opener in OPENERS.items() if f.name.lower().endswith(end))(f, reading) for f in files]
+    return Folder(shown_address(address), parts) if isinstance(found, list) else parts[0]
 
 
 def _open_path(path: Path, reading: Reading) -> Rows:

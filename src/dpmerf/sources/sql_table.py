@@ -29,6 +29,11 @@ _ADDRESS = re.compile(r"^(sqlite|duckdb|postgres|postgresql)://")
 _ENDING = re.compile(r"\.(sqlite3?|db|duckdb|ddb)\?(table|query)=", re.IGNORECASE)
 
 
+def has_driver(source: str) -> bool:
+    """Does a text begin as the address of a database?"""
+    return bool(_ADDRESS.match(source))
+
+
 def is_database(source: str) -> bool:
     """Does a text name a database, rather than a file of rows?
 

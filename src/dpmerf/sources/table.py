@@ -10,6 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from dpmerf.errors import DataError
+from dpmerf.sources.object_store import FilePath
 
 BATCH = 16_384
 
@@ -55,26 +56,28 @@ def distinct(names: Sequence[str], where: str) -> None:
         raise DataError(f"{where}: two columns have the same name. Rename one")
 
 
-def seen(path: Path) -> tuple[int, int, int]:
+def seen(path: FilePath) -> tuple[int, int, int]:
     """What a file's entry says of it: another file, another length or another time is another table."""
     with readable(path, "data"):
+        if not isinstance(path, Path):
+            return path.seen()
         said = path.stat()
     return said.st_ino, said.st_size, said.st_mtime_ns
 
 
-def check_same(path: Path, before: tuple[int, int, int]) -> None:
+def check_same(path: FilePath, before: tuple[int, int, int]) -> None:
     """Between two readings a table must not be replaced: its columns could stand elsewhere."""
     if seen(path) != before:
         raise changed(path)
 
 
-def changed(path: Path) -> DataError:
+def changed(path: FilePath) -> DataError:
     """What a table that was replaced is told."""
     return DataError(f"{path} changed while it was read. Keep it as it is until the release is written")
 
 
 @contextmanager
-def readable(path: Path, kind: str) -> Iterator[None]:
+def readable(path: FilePath, kind: str) -> Iterator[None]:
     """Turn the reader's errors, which may quote cells, into one that does not."""
     try:
         yield
