@@ -175,7 +175,7 @@ class Linear(Rule):
 
 @final
 class Strongest(Rule):
-    """The numbers that differ by several standard errors, each by itself: for more numbers than artefacts."""
+    """Fisher's discriminant of the numbers that differ by several standard errors: for more numbers than artefacts."""
 
     name = "strongest"
 
@@ -183,7 +183,9 @@ class Strongest(Rule):
         gap = inside.numbers.mean(0) - out.numbers.mean(0)
         variance = np.maximum((inside.numbers.var(0) + out.numbers.var(0)) / 2, 1e-9)
         errors = np.abs(gap) / np.sqrt(variance * (1 / len(out.numbers) + 1 / len(inside.numbers)))
-        self._weights = np.where(errors > STANDS_OUT, gap / variance, 0.0)
+        taken = errors > STANDS_OUT
+        self._weights = np.zeros(len(gap))
+        self._weights[taken] = _discriminant(out.numbers[:, taken], inside.numbers[:, taken], 0.3)
 
     def score(self, rows: Rows) -> np.ndarray:
         return np.asarray(rows.numbers @ self._weights)
