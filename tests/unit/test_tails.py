@@ -9,7 +9,7 @@ from benchmarks.suite_simulated import heavy_tails
 
 from dpmerf.generators.maxent.copula import Copula
 from dpmerf.generators.maxent.maxent_settings import Settings
-from dpmerf.generators.maxent.tails import TailSettings, tail_weights, toward_tail
+from dpmerf.generators.maxent.tails import Runs, TailSettings, tail_weights, toward_tail
 from dpmerf.methods.presets import make_plan
 from dpmerf.private.measure import measure
 from dpmerf.train import train
@@ -68,3 +68,24 @@ def test_numbers_that_are_heavy_together_stay_together() -> None:
     assert float(place.min()) >= 0 and float(place.max()) <= 1
     null = copula.places(torch.full_like(bins, 5), rng)  # a bin past the last: nothing is known, nothing fails
     assert bool(torch.isfinite(null).all())
+
+
+def test_sums_of_runs_tell_a_tail_that_single_cells_do_not_show() -> None:
+    """A spike where the tail begins makes a steep fall likeliest cell by cell; what lies beyond was measured, too."""
+    rng = np.random.default_rng(3)
+    true = np.array([240.0, 10, 290] + [15] * 29)
+    counts, widths = true + rng.normal(0, 40, len(true)), np.ones(len(true))
+    members = np.zeros((4, len(true)))
+    members[range(3), range(3)] = members[3, 3:] = 1
+    runs = Runs(members, members @ true, 45.0)
+    alone, told = (tail_weights(counts, widths, 40.0, true.sum(), TailSettings(), r) for r in (None, runs))
+    wanted = true[3:].sum() / true.sum()
+    assert abs(told[3:].sum() - wanted) < abs(alone[3:].sum() - wanted)
+    assert abs(told[3:].sum() - wanted) < 0.15
+
+
+def test_runs_lie_on_one_side_in_its_order() -> None:
+    runs = Runs(np.array([[1.0, 1, 0, 0], [0, 0, 1, 1]]), np.array([5.0, 7]), 1.0)
+    low = runs.on(np.array([2, 1, 0]))
+    assert low.counts.tolist() == [5.0]
+    assert low.members.tolist() == [[0.0, 1, 1]]

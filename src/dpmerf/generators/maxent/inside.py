@@ -9,7 +9,7 @@ from torch import Tensor
 from dpmerf.encoding.binning import Binning, to_simplex
 from dpmerf.generators.maxent.consistent import Targets
 from dpmerf.generators.maxent.maxent_settings import Settings
-from dpmerf.generators.maxent.tails import TailSettings, tail_weights, toward_tail
+from dpmerf.generators.maxent.tails import Runs, TailSettings, tail_weights, toward_tail
 from dpmerf.plan.noisy_tables import Noisy
 from dpmerf.plan.queries.histograms import noisy_histograms
 from dpmerf.release import Release
@@ -45,22 +45,23 @@ def _column(
         total = max(float(by_class[:, b].sum() if by_class is not None else histogram[cells].sum()), 1.0)
         widths, sloped = _widths(binning, name, cells)
         ends = _outermost(binning, name, b)
-        tail = any(ends)
-        if tail:
-            fading = _tail(histogram[cells], widths, sigma, total, ends)
-            tail = _misfit(histogram[cells], fading, sigma) <= _misfit(
-                histogram[cells], _slope(histogram[cells], widths, sigma, total), sigma
-            )
-            widths = fading if tail else widths
         masses = torch.zeros(int(parts.max()) + 1, dtype=torch.float64).index_add(0, parts, histogram[cells])
-        sizes = torch.bincount(parts).double()
-        spread = torch.zeros_like(masses).index_add(0, parts, widths)
+        variance = torch.bincount(parts).double() * sigma**2
         here = counts[:, part_of[cells].unique()].double() if counts is not None else None  # (C, parts of the bin)
-        variance = sizes * sigma**2
+        runs = None
         if here is not None:
             other = C * noisy.part_sigma**2
             masses = (masses / variance + here.sum(0) / other) / (1 / variance + 1 / other)
             variance = 1 / (1 / variance + 1 / other)
+            runs = Runs((parts == torch.arange(len(masses))[:, None]).double().numpy(), here.sum(0).numpy(), other**0.5)
+        tail = any(ends)
+        if tail:
+            fading = _tail(histogram[cells], widths, sigma, total, ends, runs)
+            tail = _misfit(histogram[cells], fading, sigma) <= _misfit(
+                histogram[cells], _slope(histogram[cells], widths, sigma, total), sigma
+            )
+            widths = fading if tail else widths
+        spread = torch.zeros_like(masses).index_add(0, parts, widths)
         share = _shrink(masses, spread, float(variance.mean()) ** 0.5, total, sloped, tail)
         inside = torch.zeros(len(cells), dtype=torch.float64)  # of its part
         for k in range(len(share)):
@@ -105,7 +106,9 @@ def _outermost(binning: Binning, name: str, b: int) -> tuple[bool, bool]:
     return int(bin_of[0]) == b, int(bin_of[fine.size - 1]) == b
 
 
-def _tail(noisy: Tensor, widths: Tensor, sigma: float, total: float, ends: tuple[bool, bool]) -> Tensor:
+def _tail(
+    noisy: Tensor, widths: Tensor, sigma: float, total: float, ends: tuple[bool, bool], runs: Runs | None
+) -> Tensor:
     """(k,) what the cells of an outermost bin should hold; a bin that is both goes outward from its largest count."""
     counts, sizes = noisy.numpy().astype(np.float64), widths.numpy()
     peak = int(np.argmax(counts / sizes)) if ends[0] and ends[1] else len(counts) if ends[0] else 0
@@ -114,7 +117,7 @@ def _tail(noisy: Tensor, widths: Tensor, sigma: float, total: float, ends: tuple
     for side, mass in ((np.arange(peak)[::-1], max(low, 0.0)), (np.arange(peak, len(counts)), max(high, 0.0))):
         if len(side):
             mass = total * mass / max(low + high, 1e-9) if ends[0] and ends[1] else total
-            found[side] = mass * tail_weights(counts[side], sizes[side], sigma, mass, TAILS)
+            found[side] = mass * tail_weights(counts[side], sizes[side], sigma, mass, TAILS, runs and runs.on(side))
     return torch.from_numpy(np.maximum(found, 1e-12))
 
 

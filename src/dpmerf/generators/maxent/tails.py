@@ -25,7 +25,24 @@ class TailSettings:
     clear: float = 5.0  # standard deviations above the fit at which a single cell keeps its own count
 
 
-def tail_weights(counts: np.ndarray, widths: np.ndarray, sigma: float, total: float, s: TailSettings) -> np.ndarray:
+@final
+@dataclass(frozen=True)
+class Runs:
+    """Runs of cells whose sums were measured, too."""
+
+    members: np.ndarray  # (runs, k) 1 where a cell belongs to a run
+    counts: np.ndarray  # (runs,)
+    sigma: float
+
+    def on(self, side: np.ndarray) -> Runs:
+        """Those that lie among these cells, in their order."""
+        whole = self.members[:, side].sum(1) == self.members.sum(1)
+        return Runs(self.members[whole][:, side], self.counts[whole], self.sigma)
+
+
+def tail_weights(
+    counts: np.ndarray, widths: np.ndarray, sigma: float, total: float, s: TailSettings, runs: Runs | None = None
+) -> np.ndarray:
     """(k,) shares of cells that go outward from the body of a column, by noisy counts with so much noise.
 
     What lies beyond a high threshold is nearly a generalised Pareto distribution whatever the column (Pickands, 1975);
@@ -45,6 +62,9 @@ def tail_weights(counts: np.ndarray, widths: np.ndarray, sigma: float, total: fl
     share /= np.maximum(share.sum(-1, keepdims=True), 1e-300)
     misfit = np.minimum(((counts - total * share) / sigma) ** 2, s.outlier**2).sum(-1)
     misfit += ((shape - s.usual_shape) / s.shape_spread) ** 2
+    if runs is not None:
+        apart = np.abs(runs.counts - total * share @ runs.members.T) / runs.sigma
+        misfit += np.maximum(apart**2 - s.outlier**2, 0.0).sum(-1)  # single cells decide among fits that miss none
     at = np.unravel_index(np.argmin(misfit), misfit.shape)
     return np.asarray(share[at])
 
