@@ -14,6 +14,7 @@ from typing import Any, final
 import pyarrow as pa
 
 from dpmerf.errors import ArtefactError, PlanError
+from dpmerf.evaluate.files import first_rows
 from dpmerf.folders import check_writable, keep, read_json
 from dpmerf.model import Model
 from dpmerf.output import gallery
@@ -144,6 +145,15 @@ def _kept(parts: Iterator[pa.Table], shown: list[pa.Table]) -> Iterator[pa.Table
             shown.append(part.slice(0, left))
             left -= part.num_rows
         yield part
+
+
+def written_rows(model: Path) -> pa.Table | None:
+    """The first of the rows that a run wrote beside its model, as its report shows them; None if there are none."""
+    folder = model.resolve().parent
+    found = [folder / name for name in ("synthetic.parquet", "synthetic.csv") if (folder / name).is_file()]
+    if model.name != "model" or not (folder / ASKED).is_file() or len(found) != 1:
+        return None
+    return first_rows(found[0], MOST_ROWS)
 
 
 def _write(path: Path, data: bytes) -> None:

@@ -73,3 +73,12 @@ def test_the_report_shows_the_rows_of_the_file(whole: Path) -> None:
     rows = pq.read_table(whole / "out" / "synthetic.parquet")
     assert make_report(model.release, model, synthetic=rows).html() == page
     assert make_report(model.release, model, synthetic=model.sample(60, seed=0)).html() != page
+
+
+def test_a_report_made_later_shows_the_rows_that_were_written(whole: Path, tmp_path: Path) -> None:
+    shutil.copytree(whole / "out", tmp_path / "out")
+    assert dpmerf("report", "out/release", "out/model", "-o", "again.html", cwd=tmp_path).returncode == 0
+    assert (tmp_path / "again.html").read_bytes() == (tmp_path / "out" / "report.html").read_bytes()
+    (tmp_path / "out" / "synthetic.parquet").unlink()
+    assert dpmerf("report", "out/release", "out/model", "-o", "drawn.html", cwd=tmp_path).returncode == 0
+    assert (tmp_path / "drawn.html").read_bytes() != (tmp_path / "again.html").read_bytes()

@@ -20,7 +20,8 @@ def report_command(
     model: Annotated[Path, typer.Argument(help="The model folder.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="Where to write the page.")],
     synthetic: Annotated[
-        Path | None, typer.Option("--synthetic", help="Synthetic rows to show; default: drawn from the model.")
+        Path | None,
+        typer.Option("--synthetic", help="Rows to show; default: those `synth` wrote beside the model, or new ones."),
     ] = None,
     real: Annotated[
         Path | None, typer.Option("--real", help="Real rows to compare with: marked NOT COVERED on the page.")
@@ -44,6 +45,7 @@ def report_command(
     """
     from dpmerf.evaluate.files import read_table
     from dpmerf.model import Model
+    from dpmerf.pipeline import written_rows
     from dpmerf.release import Release
     from dpmerf.report.make import make_report
 
@@ -58,7 +60,7 @@ def report_command(
     made = make_report(
         noisy,
         Model.load(model),
-        synthetic=None if synthetic is None else read_table(synthetic),
+        synthetic=written_rows(model) if synthetic is None else read_table(synthetic),
         real=None if real is None else read_table(real, declared),
         train=None if train is None else read_table(train, declared),
         evaluation=None if evaluation is None else _evaluation(evaluation),

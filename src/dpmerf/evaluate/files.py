@@ -12,6 +12,17 @@ from dpmerf.schema.notation import Reading
 from dpmerf.sources.rows import open_rows
 
 
+def first_rows(path: Path, most: int) -> pa.Table | None:
+    """The first rows of a file, without reading the rest; None if it has none."""
+    rows = open_rows(path)
+    parts: list[pa.RecordBatch] = []
+    for batch in rows.batches(list(rows.fields)):
+        parts.append(batch.slice(0, most - sum(map(len, parts))))
+        if sum(map(len, parts)) >= most:
+            break
+    return pa.Table.from_batches(parts) if parts else None
+
+
 def read_table(path: Path | str, schema: Schema | None = None) -> pa.Table:
     """A table from a file or a database. With a schema: cells as it declares them, rewritten as this program writes.
 
