@@ -1,14 +1,16 @@
 """Verdict: which columns and pairs can be used, before a release (from its plan) and after it (from the release alone).
 
-The yardstick is the expected total variation of a noisy table, read in at most TEN cells a column (FIVE in a pair): the
-share of rows that noise alone puts into a wrong cell. No row is needed, and nothing is spent.
+Of a column the yardstick is the expected total variation of its noisy table, read in at most TEN cells: the share of
+rows that noise alone puts into a wrong cell. Of a pair it is the smallest group of rows, by both columns, that noise
+does not hide, as a share of all: it does not depend on how the columns are spread, which a plan cannot know. No row is
+needed, and nothing is spent.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, final
 
@@ -24,9 +26,9 @@ from dpmerf.plan.queries.readability import readable_shares
 from dpmerf.release import Release
 
 Colour = Literal["green", "yellow", "red"]
-TEN, FIVE = 10, 5  # cells in which a column is read, alone and in a pair
+TEN = 10  # cells in which a column is read
 GOOD, ROUGH = 0.05, 0.15  # of a column: total variation up to which it is green, or yellow
-GOOD_PAIR, ROUGH_PAIR = 0.10, 0.25
+GOOD_PAIR, ROUGH_PAIR = 0.02, 0.10  # of a pair: share of the rows that a group must have to be seen
 GROUP = 2.0  # standard deviations of a cell's noise below which a group is not told from none
 SPIKE = 0.9  # share of the rows in the first or the last cell of a numeric column that looks like clipping
 EMPTY = 0.95  # share of nulls that leaves nothing to use
@@ -37,11 +39,11 @@ BINS = 20  # in which they are compared
 @final
 @dataclass(frozen=True)
 class Light:
-    """One column or pair: its colour, the share of rows that noise misplaces, and what else is wrong with it."""
+    """One column or pair: its colour, what noise does to it, and what else is wrong with it."""
 
     columns: tuple[str, ...]
     colour: Colour
-    error: float  # expected total variation
+    error: float  # of a column: expected total variation; of a pair: the share of rows below which a group is noise
     why: tuple[str, ...] = ()
 
     @property
@@ -123,7 +125,7 @@ class _Wrong:
 def _judged(known: Evidence, names: list[str], rows: float, wrong: dict[str, list[_Wrong]]) -> Verdict:
     columns, pairs, groups, pair_groups = [], [], [], []
     for name in names:
-        noise = _noise(known, (name,), TEN)
+        noise = _column_noise(known, name)
         error = 1.0 if noise is None else min(1.0, noise[1] / rows)
         found = wrong.get(name, [])
         colour = "red" if any(w.ruins for w in found) else _colour(error, GOOD, ROUGH)
@@ -135,30 +137,42 @@ def _judged(known: Evidence, names: list[str], rows: float, wrong: dict[str, lis
     red = {c.columns[0] for c in columns if not c.visible}
     unmeasured = 0
     for pair in itertools.combinations(names, 2):
-        noise = _noise(known, pair, FIVE)
-        if noise is None:
+        sigma = pair_noise(known, pair)
+        if sigma is None:
             unmeasured += 1
             continue
-        error = min(1.0, noise[1] / rows)
+        error = min(1.0, GROUP * sigma / rows)
         why = tuple(f"'{name}' is red" for name in pair if name in red)
         pairs.append(Light(pair, "red" if why else _colour(error, GOOD_PAIR, ROUGH_PAIR), error, why))
-        pair_groups.append(GROUP * noise[0])
+        pair_groups.append(GROUP * sigma)
     return Verdict(tuple(columns), tuple(pairs), unmeasured, _median(groups), _median(pair_groups), rows)
 
 
-def _noise(known: Evidence, columns: tuple[str, ...], most: int) -> tuple[float, float] | None:
-    """(noise of one cell, expected sum of absolute errors ÷ 2) in rows, by every table that holds the columns."""
-    tables = [t for t in known.tables if set(columns) <= set(t.columns)]
+def _column_noise(known: Evidence, name: str) -> tuple[float, float] | None:
+    """(noise of one cell, expected sum of absolute errors ÷ 2) in rows, by every table that holds the column."""
+    tables = [t for t in known.tables if name in t.columns]
     if not tables:
         return None
-    cells = math.prod(min(most, _size(tables, known, name)) for name in columns)
-    precision = math.fsum(cells / (t.variance * t.values.size) for t in tables)
-    sigma = 1 / math.sqrt(precision)
+    cells = min(TEN, max(_size(known, t, name) for t in tables))
+    sigma = _combined(tables, cells)
     return sigma, cells * sigma * math.sqrt(2 / math.pi) / 2
 
 
-def _size(tables: Iterable[Counted], known: Evidence, name: str) -> int:
-    return max(known.size(name, t.levels[t.columns.index(name)]) for t in tables)
+def pair_noise(known: Evidence, pair: tuple[str, str]) -> float | None:
+    """Noise of a count by both columns in rows, by every table that holds them; None: none does."""
+    tables = [t for t in known.tables if set(pair) <= set(t.columns)]
+    if not tables:
+        return None
+    return _combined(tables, math.prod(min(_size(known, t, name) for t in tables) for name in pair))
+
+
+def _combined(tables: Sequence[Counted], cells: int) -> float:
+    """Noise of one of so many cells, into which each table is summed: the weighted mean of all of them."""
+    return 1 / math.sqrt(math.fsum(cells / (t.variance * t.values.size) for t in tables))
+
+
+def _size(known: Evidence, table: Counted, name: str) -> int:
+    return known.size(name, table.levels[table.columns.index(name)])
 
 
 def _colour(error: float, good: float, rough: float) -> Colour:

@@ -118,5 +118,5 @@ def _light(light: Light) -> str:
 def _sign(light: Light | None) -> str:
     if light is None:
         return '<span title="not measured">·</span>'
-    why = f"{percent(light.error)} of the rows misplaced by noise"
+    why = f"groups under {percent(light.error)} of the rows are noise"
     return f'<span class="light {light.colour}" title="{why}">{SIGNS[light.colour][0]}</span>'
