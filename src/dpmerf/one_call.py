@@ -11,13 +11,14 @@ import pyarrow as pa
 
 from dpmerf.accounting.unit import Unit
 from dpmerf.api import AnyLedger
+from dpmerf.output.as_given import Given
 from dpmerf.output.gallery import arrays
 from dpmerf.person_run import fit_persons
 from dpmerf.progress import Bars
 from dpmerf.schema.person_schema import Persons, load_schema
 from dpmerf.sources.picture_facts import declare
 from dpmerf.sources.pictures import open_data
-from dpmerf.synthesizer import AnyLabel, AnySchema, SchemaLabel, Synthesizer, in_kind
+from dpmerf.synthesizer import AnyLabel, AnySchema, SchemaLabel, Synthesizer
 
 
 def synthesize(
@@ -69,7 +70,7 @@ def synthesize(
     persons = _persons(schema)
     if persons is not None:
         model = fit_persons(data, persons, epsilon, delta, rows, neighbours, seed, ledger, Bars(progress))
-        return _as_given(model.sample(n), data)
+        return _as_given(model.sample(n), data, persons)
     assert not isinstance(schema, Persons)
     tool = Synthesizer(
         epsilon,
@@ -95,12 +96,11 @@ def _persons(schema: AnySchema | Persons) -> Persons | None:
     return schema if isinstance(schema, Persons) else None
 
 
-def _as_given(made: dict[str, pa.Table], data: Any) -> Any:
+def _as_given(made: dict[str, pa.Table], data: Any, persons: Persons) -> Any:
     """One table for one, a dict of tables for a dict, in the kind that came in."""
-    if not isinstance(data, Mapping):
-        (table,) = made.values()
-        return in_kind(table, data)
-    return {name: in_kind(table, data[name]) for name, table in made.items()}
+    given = data if isinstance(data, Mapping) else dict.fromkeys(made, data)
+    found = {name: Given.of(given[name]).back(table, persons.schema_of(name)) for name, table in made.items()}
+    return found if isinstance(data, Mapping) else next(iter(found.values()))
 
 
 def synthesize_images(

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import inspect
 import os
-from typing import Any, Literal, final
+from typing import Any, final
 
-import narwhals as nw
 import numpy as np
 import pyarrow as pa
 
@@ -14,15 +13,14 @@ from dpmerf.accounting.unit import Unit
 from dpmerf.api import AnyLedger, dataset_name, priced, release
 from dpmerf.errors import SchemaError, TrainError
 from dpmerf.model import Model
+from dpmerf.output.as_given import Given, Kind
 from dpmerf.progress import Bars
 from dpmerf.schema import Schema
 from dpmerf.shown import Shown
 from dpmerf.sources.matrix import is_sparse, named
 from dpmerf.sources.pictures import open_data
-from dpmerf.sources.rows import Rows
 from dpmerf.train import train
 
-Kind = Literal["pandas", "polars", "pyarrow", "numpy"]
 AnySchema = Schema | dict[str, Any] | str | os.PathLike[str]
 
 
@@ -71,7 +69,7 @@ class Synthesizer(Shown):
     fast : bool
         Pictures: train for a third of the steps.
     output : {"pandas", "polars", "pyarrow", "numpy"}, optional
-        The kind of table that `sample` gives; that of the data if left out.
+        The kind of table that `sample` gives; that of the data, with its index and its own types, if left out.
 
     Attributes
     ----------
@@ -143,11 +141,11 @@ class Synthesizer(Shown):
         )
         name = self.dataset if self.dataset is not None else dataset_name(X)
         noisy = release(source, plan, ledger=self.ledger, dataset=name, bars=bars)
-        kind = "numpy" if isinstance(X, np.ndarray) else _kind_of(source if schema.image else X)
-        return self._fitted(train(noisy, seed=seed_of(self.random_state), fast=self.fast, bars=bars), kind)
+        given = Given("numpy") if isinstance(X, np.ndarray) else Given.of(source if schema.image or is_sparse(X) else X)
+        return self._fitted(train(noisy, seed=seed_of(self.random_state), fast=self.fast, bars=bars), given)
 
-    def _fitted(self, model: Model, kind: Kind) -> Synthesizer:
-        self.model_, self.release_, self._kind = model, model.release, kind
+    def _fitted(self, model: Model, given: Given) -> Synthesizer:
+        self.model_, self.release_, self._given = model, model.release, given
         self.feature_names_in_ = np.asarray(model.release.plan.schema.needed, dtype=object)
         self.n_features_in_ = len(self.feature_names_in_)
         return self
@@ -189,10 +187,10 @@ class Synthesizer(Shown):
             raise TrainError(f"n is {n_samples}: ask for 1 row or more")
         seed = None if random_state is None else seed_of(random_state)
         table = self.model_.sample(n_samples or round(self.release_.rows_estimate), given, seed)
-        kind = self.output or self._kind
-        if kind == "numpy":
+        form = Given(self.output) if self.output else self._given
+        if form.kind == "numpy":
             return np.column_stack([column.to_numpy() for column in table.columns])
-        return nw.from_arrow(table, backend=kind).to_native()
+        return form.back(table, self.release_.plan.schema)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model to a folder: JSON and arrays, no pickle. `load` and `dpmerf sample` read it."""
@@ -217,7 +215,7 @@ class Synthesizer(Shown):
             random_state=model.seed,
             output=output,
         )
-        return tool._fitted(model, output)
+        return tool._fitted(model, Given(output))
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The settings by name, as scikit-learn asks for them."""
@@ -281,17 +279,3 @@ def _not_fitted() -> Exception:
     except ModuleNotFoundError:
         return TrainError("nothing was fitted yet: call fit first")
     return NotFittedError("nothing was fitted yet: call fit first")
-
-
-def in_kind(table: pa.Table, data: Any) -> Any:
-    """A table in the kind that `data` is of."""
-    return nw.from_arrow(table, backend=_kind_of(data)).to_native()  # type: ignore[arg-type]
-
-
-def _kind_of(data: Any) -> Kind:
-    if isinstance(data, str | os.PathLike | pa.Table | pa.RecordBatch | Rows):
-        return "pyarrow"
-    implementation = nw.from_native(data).implementation
-    if implementation.is_pandas():
-        return "pandas"
-    return "polars" if implementation.is_polars() else "pyarrow"

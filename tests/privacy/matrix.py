@@ -53,6 +53,12 @@ kind = "timestamp"
 first = 0001-01-01T00:00:00
 last = 9999-12-31T23:59:59
 nullable = true
+[columns.local]
+kind = "timestamp"
+first = 0001-01-01T00:00:00
+last = 9999-12-31T23:59:59
+nullable = true
+reading = {{ zone = "Europe/Berlin" }}
 [columns.clock]
 kind = "time"
 nullable = true

@@ -3,6 +3,7 @@
 import math
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
@@ -12,6 +13,8 @@ from conftest import mixed_rows
 from dpmerf.demo import hospital
 from dpmerf.errors import AnswerError
 from dpmerf.inference.evidence import Evidence, evidence
+from dpmerf.inference.questions import Condition, NoColumn, question
+from dpmerf.inference.units import explained, unit_of, writing
 from dpmerf.methods.presets import make_plan
 from dpmerf.private.measure import measure
 from dpmerf.schema import Schema
@@ -166,3 +169,25 @@ def test_a_table_with_relations_answers_too() -> None:
     for line in dpmerf.answer(found, "share", "readmitted", by="ward").lines:
         near(line, frame[frame.ward == line.group["ward"]].readmitted.mean())
     assert dpmerf.answer(found, "mean", "stay").lines[0].estimate
+    with pytest.raises(AnswerError, match=r"'discharged_at' is not measured by itself: 'stay' is learned instead"):
+        dpmerf.answer(found, "mean", "discharged_at")
+    stay = dpmerf.answer(found, "quantile", "stay")
+    assert stay.unit == "seconds" and stay.to_json()["unit"] == "seconds"
+    real = ((frame.discharged_at - pd.to_datetime(frame.admitted)).dt.total_seconds()).quantile(0.5)
+    assert writing(stay.unit, "quantile", None, real).value(real) == f"{real / 86_400:.4g}"
+    assert writing(stay.unit, "quantile", None, real).unit == "days"
+    long = dpmerf.answer(found, "count", where=[Condition("stay", None, "5d")]).lines[0]
+    near(long, ((frame.discharged_at - pd.to_datetime(frame.admitted)) >= pd.Timedelta(days=5)).sum())
+    with pytest.raises(AnswerError, match="write its unit, for example 5d"):
+        dpmerf.answer(found, "count", where={"stay": (5, 9)})
+    assert str(dpmerf.answer(found, "count", by="stay").lines[0].group["stay"]).startswith("2h")
+
+
+def test_computed_and_joined_columns_say_what_to_ask() -> None:
+    text = '[columns.a]\nkind = "flag"\n[columns.b]\nkind = "flag"\n[[relations]]\nrule = "b = (a = false)"\n'
+    declared = Schema.parse(text)
+    assert "follows from other columns by relation 1" in str(explained(declared, NoColumn("b", "")))
+    day = Schema.parse('[columns.d]\nkind = "date"\nfirst = 2020-01-01\nlast = 2020-12-31\n')
+    asked = question(day, "mean", "d")
+    told = writing(unit_of(day, asked), "mean", day.columns["d"], 0.0)
+    assert told.value(18_262.0) == "2020-01-01" and told.error_unit == "days"

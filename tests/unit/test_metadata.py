@@ -44,7 +44,7 @@ def test_sdv() -> None:
         "nights": "integer",
         "billing_address": "id",
     }
-    assert guests.columns["checkin_date"].notes == ("written as %d %b %Y",)
+    assert guests.columns["checkin_date"].known["reading"] == {"date": ["%d %b %Y"]}
     assert set(guests.gaps) == {(c, k) for c in ("checkin_date", "left") for k in ("first", "last")} | {
         ("nights", "min"),
         ("nights", "max"),
@@ -77,7 +77,9 @@ def test_frictionless() -> None:
     assert written["fruit"] == {"kind": "category", "values": ["apple", "kiwi"], "nullable": True}
     assert written["age"] == {"kind": "integer", "min": 0, "max": 120}
     assert written["height"] == {"kind": "number", "min": 0.5, "max": 3, "nullable": True}
-    assert written["born"] == {"kind": "date", "first": dt.date(1900, 1, 1), "last": "?", "nullable": True}
+    assert written["born"] == {
+        "kind": "date", "first": dt.date(1900, 1, 1), "last": "?", "nullable": True, "reading": {"date": ["%d.%m.%Y"]}
+    }  # fmt: skip
     assert metadata.read(FIELDS, "frictionless") == metadata.read({"schema": FIELDS})
 
 
@@ -106,7 +108,7 @@ def test_csvw() -> None:
         "kml": "id",
     }
     assert found.columns["Diameter"].written() == {"kind": "integer", "min": 1, "max": 99, "nullable": True}
-    assert found.columns["protected"].notes == ("written as YES|NO",)
+    assert found.columns["protected"].known["synonyms"] == {"YES": True, "NO": False}
     group = {"@context": "http://www.w3.org/ns/csvw", "tables": [TREES, {**TREES, "url": "b.csv"}]}
     assert metadata.read(group, table="b.csv") == found
 

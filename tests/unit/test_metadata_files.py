@@ -18,6 +18,9 @@ from dpmerf.schema.facts import Facts
 from metadata_examples import FIELDS, HOTEL, PLACE, TITANIC, TREES
 
 FULL = MIXED + '[columns.at]\nkind = "timestamp"\nfirst = 2020-01-01T00:00:00\nlast = 2021-01-01T12:00:00\nstep = 60\n'
+FULL += '[columns.clock]\nkind = "time"\nfirst = 06:00:00\nlast = 22:00:00\nstep = 60\n'
+FULL += '[columns.whole_day]\nkind = "time"\nnullable = true\n'
+FULL += '[columns.night]\nkind = "time"\nfirst = 22:00:00\nlast = 06:00:00\n'
 
 
 def test_frictionless_round_trip_keeps_every_fact(tmp_path: Path) -> None:
@@ -55,7 +58,7 @@ WRONG: dict[str, tuple[str, str]] = {
     "croissant.json": ('{"conformsTo": "http://mlcommons.org/croissant/1.0"}', "no record set"),
     "csvw.json": ('{"@context": "http://www.w3.org/ns/csvw"}', "no `tableSchema`"),
     "props.json": ('{"properties": {}}', "no `properties`"),
-    "ref.json": ('{"properties": {"a": {"$ref": "http://x/y"}}}', "points outside"),
+    "ref.json": ('{"type": "array", "items": {"properties": {"a": 1}, "$ref": "http://x/y"}}', "points outside"),
     "loop.json": ('{"properties": {"a": {"$ref": "#/$defs/b"}}, "$defs": {"b": {"$ref": "#/$defs/b"}}}', "to itself"),
     "pandera.json": ('{"schema_type": "dataframe", "columns": {}}', "no columns"),
     "twice.csv": ("name,type\na,int\na,int\n", "line 3 .* second time"),

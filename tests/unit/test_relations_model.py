@@ -168,6 +168,10 @@ def test_given_respects_relations_or_says_why_not(model: Model) -> None:
         model.sample(10, given={"ward": "maternity", "sex": "male"})
     with pytest.raises(SchemaError, match=r"relation 7 .*forbids it"):
         model.sample(10, given={"ward": "maternity", "code": 3})
+    with pytest.raises(SchemaError, match=r"learned in place of 'left'.*give 'left'"):
+        model.sample(10, given={"stay": 3 * 86_400})
+    with pytest.raises(SchemaError, match=r"'ward' cannot be null: .*nullable"):
+        model.sample(10, given={"ward": None})
     with pytest.raises(TrainError, match="no row met"):
         model.sample(10, given={"gross": 119.99, "ward": "children"})
 

@@ -97,11 +97,14 @@ def test_a_draft_knows_times() -> None:
     assert 'kind = "time"' in text and 'dtype = "time64[us]"' in text
 
 
-@pytest.mark.parametrize("format", [frictionless, sdv])
-def test_metadata_without_a_word_for_it_says_so(format: ModuleType) -> None:
+@pytest.mark.parametrize("form", [frictionless, sdv])
+def test_other_metadata_knows_times_of_day(form: ModuleType) -> None:
     for text in (DAY, NIGHT):
-        with pytest.raises(SchemaError, match=r"no type for column 'at' \(time\)"):
-            format.write(Schema.parse(text))
+        schema = Schema.parse(text)
+        found = form.read(form.write(schema), None)
+        assert found.columns["at"].kind == "time"
+    night = frictionless.read(frictionless.write(Schema.parse(NIGHT)), None).columns["at"]
+    assert (night.known["first"], night.known["last"]) == (dt.time(22), dt.time(6))
 
 
 def test_the_page_asks_for_times() -> None:

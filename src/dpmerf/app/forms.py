@@ -13,6 +13,22 @@ from dpmerf.schema.facts import Facts, TableFacts, needs
 
 WORDS = {name: kind.title for name, kind in KINDS.items() if kind.title}
 INPUTS = {name: KINDS[name].asks for name in WORDS}  # what the page asks for, by kind
+BOXES = {  # a key's words, what stands in an empty box, and the keyboard that a phone shows
+    "values": ("Values, one a line", "", ""),
+    "other": ("Anything else becomes", "other", ""),
+    "min": ("Smallest", "0", "decimal"),
+    "max": ("Largest", "120", "decimal"),
+    "decimals": ("Decimals", "any", "numeric"),
+    "first": ("Earliest", "", ""),
+    "last": ("Latest", "", ""),
+    "step": ("Step", "1", "numeric"),
+    "pattern": ("Looks like", "P[0-9]{7}", ""),
+    "log": ("many small, few large", "", ""),
+    "nullable": ("may be missing", "", ""),
+}
+ASKING = {key: " ".join(kind for kind, keys in INPUTS.items() if key in keys) for key in BOXES}  # kinds, by key
+ASKING["nullable"] = " ".join(kind for kind in WORDS if kind != "id")
+EXAMPLES = {kind: KINDS[kind].example for kind in WORDS}  # of a first and a last, by kind
 READING: dict[str, tuple[str, str]] = {  # how a file is written: the page's words, and what stands in an empty box
     "delimiter": ("Between columns", "guessed: , ; or tab"),
     "encoding": ("Encoding", "guessed: utf-8, cp1252, …"),
@@ -20,6 +36,7 @@ READING: dict[str, tuple[str, str]] = {  # how a file is written: the page's wor
     "thousands": ("Between thousands", "none"),
     "unit": ("Units beside numbers", "€ | EUR"),
     "date": ("Dates look like", "2024-12-31, else %d.%m.%Y"),
+    "zone": ("Time zone", "UTC, else Europe/Berlin"),
     "missing": ("Words for a missing cell", "NA | unknown"),
     "sheet": ("Sheet of an Excel file", "the only one"),
     "table": ("Table of a database", "the only one"),
@@ -95,17 +112,23 @@ def table(
 
 
 def relations(text: str) -> tuple[dict[str, Any], ...]:
-    """One relation a line: a rule as it is, or `learn QUANTITY from LOW to HIGH`.
+    """One relation a line: a rule as it is, `learn QUANTITY from LOW to HIGH`, or `lookup COLUMN by KEY from FILE`.
 
     >>> relations("a <= b\\nlearn left - came from 2h to 91d")
     ({'rule': 'a <= b'}, {'learn': 'left - came', 'min': '2h', 'max': '91d'})
+    >>> relations("lookup region by postcode from codes.csv")
+    ({'lookup': 'region', 'by': ['postcode'], 'file': 'codes.csv'},)
     """
     found: list[dict[str, Any]] = []
     for line in filter(None, map(str.strip, text.splitlines())):
+        looked = re.fullmatch(r"lookup\s+(.+?)\s+by\s+(.+?)\s+from\s+(.+)", line)
         learned = re.fullmatch(r"learn\s+(.+?)\s+from\s+(\S+)\s+to\s+(\S+)", line)
         if learned:
             quantity, low, high = learned.groups()
             found.append({"learn": quantity, "min": _bound(low), "max": _bound(high)})
+        elif looked:
+            column, keys, file = looked.groups()
+            found.append({"lookup": column, "by": [key.strip() for key in keys.split(",")], "file": file})
         else:
             found.append({"rule": line})
     return tuple(found)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, final
 
-from dpmerf.errors import DpmerfError
+from dpmerf.errors import DpmerfError, UnreadableError
 from dpmerf.progress import Bars, Step
 
 Work = Callable[[Bars], dict[str, Path]]
@@ -24,6 +24,7 @@ class Job:
         self._done: list[str] = []
         self._made: dict[str, Path] | None = None
         self._problem = ""
+        self._unreadable = False
         self._thread = threading.Thread(target=self._run, args=(work,), daemon=True)
         self._thread.start()
 
@@ -33,7 +34,8 @@ class Job:
             with self._lock:
                 self._made = made
         except DpmerfError as problem:
-            self._fail(str(problem))
+            self._unreadable = isinstance(problem, UnreadableError)
+            self._fail(str(problem).replace("with --go-on", "by the tick below"))
         except MemoryError:
             self._fail("out of memory: ask for fewer columns or rows")
         except Exception as problem:  # a fault of ours: say where, never what (a message may quote a cell)
@@ -71,5 +73,6 @@ class Job:
                 "share": None if self._step is None else self._step.share,
                 "done": list(self._done),
                 "problem": self._problem,
+                "stopped": self._unreadable,
                 "made": self._made is not None,
             }

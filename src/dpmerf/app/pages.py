@@ -56,6 +56,9 @@ class Views:
             "problem": "",
             "kinds": forms.WORDS,
             "readings": forms.READING,
+            "asked": forms.BOXES,
+            "asking": forms.ASKING,
+            "examples": forms.EXAMPLES,
         }
         return TEMPLATES.TemplateResponse(request, f"{name}.html", {**shared, **more}, status_code=status)
 
@@ -93,7 +96,7 @@ class Views:
     async def columns(self, request: Request) -> Response:
         if not self.session.ready:
             return self.go("")
-        return self.show(request, "columns", found=self._found(), inputs=forms.INPUTS)
+        return self.show(request, "columns", found=self._found())
 
     async def check(self, request: Request) -> Response:
         """All problems of what is typed at the moment, for the page to show at once."""
@@ -104,7 +107,7 @@ class Views:
         self._take(await request.form(max_fields=200_000))
         found = await run_in_threadpool(self._found)
         if found["count"]:
-            return self.show(request, "columns", 422, found=found, inputs=forms.INPUTS, problem=found["words"])
+            return self.show(request, "columns", 422, found=found, problem=found["words"])
         path = self.session.folder / f"{self.session.stem}.toml"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(self.session.schema_text, encoding="utf-8")
@@ -151,7 +154,6 @@ class Views:
                 "columns",
                 422,
                 found=self._found(),
-                inputs=forms.INPUTS,
                 problem="Choose a file that describes the table.",
             )
         path = await run_in_threadpool(self._keep, sent)
@@ -163,7 +165,7 @@ class Views:
         if not problem and not taken:
             problem = f"{path.name} describes no column of this table."
         if problem:
-            return self.show(request, "columns", 422, found=self._found(), inputs=forms.INPUTS, problem=problem)
+            return self.show(request, "columns", 422, found=self._found(), problem=problem)
         return self.go("columns")
 
     async def protect(self, request: Request) -> Response:
@@ -263,7 +265,13 @@ class Views:
             words = str(problem) if isinstance(problem, DpmerfError) else "Write the ledger's limit as a number."
             return self.show(request, "release", 422, state=self._state(), problem=words, **self._ledger())
         work = release_work(
-            self.session.source, plan, ledger, self.session.output(), self.session.seed, self.session.stem
+            self.session.source,
+            plan,
+            ledger,
+            self.session.output(),
+            self.session.seed,
+            self.session.stem,
+            go_on=bool(form.get("go_on")),
         )
         self.session.job = Job(work)
         return self.go("release")

@@ -124,7 +124,7 @@ class Session:
         """The plan for what was declared, or for another ε or unit beside it. No row is read."""
         chosen = unit or self.unit
         expected = self.expected_rows() if rows is None else rows
-        schema, source = self.schema(), open_rows(self.source)
+        schema, source = self.schema(), open_rows(self.source, _reading(self.written))
         made = make_plan(schema, epsilon or self.epsilon, self._delta(), rows=expected, unit=chosen)
         return readable_first(made, in_doubt(schema, source.fields, source.guessed_types))
 

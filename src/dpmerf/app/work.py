@@ -15,13 +15,15 @@ from dpmerf.release.verify import verify
 from dpmerf.sources.rows import open_rows
 
 
-def release_work(source: str, plan: Plan, ledger: Ledger, output: Path, seed: int, name: str) -> Work:
+def release_work(
+    source: str, plan: Plan, ledger: Ledger, output: Path, seed: int, name: str, go_on: bool = False
+) -> Work:
     """Release, train, sample, report and dossier, as one job; what was made, by its role."""
 
     def work(bars: Bars) -> dict[str, Path]:
         rows = open_rows(source, plan.schema.reading)
         rows.require(list(plan.schema.learned))
-        made = run(rows, plan, output, Asked(seed=seed), ledger=ledger, bars=bars)
+        made = run(rows, plan, output, Asked(seed=seed), ledger=ledger, bars=bars, go_on=go_on)
         made |= {"card": made["release"] / "CARD.md", "folder": output, "dossier": output / "dossier.html"}
         made["dossier"].write_text(_dossier(made["release"], ledger, name), encoding="utf-8")
         return made

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pyarrow import Table
 
     from dpmerf.inference.answers import Answer
+    from dpmerf.schema import Schema
 
 
 def answer(
@@ -41,6 +42,8 @@ def answer(
     from dpmerf.inference.ask import respond
     from dpmerf.inference.by_model import needs_model, respond_by_model
     from dpmerf.inference.evidence import evidence
+    from dpmerf.inference.questions import NoColumn
+    from dpmerf.inference.units import explained
     from dpmerf.release import Release
 
     known = evidence(Release.load(release))
@@ -48,7 +51,10 @@ def answer(
     asked = []
     for text in questions:
         select = text.lstrip().lower().startswith("select")
-        asked += sql.parse(schema, text) if select else [words.parse(schema, text)]
+        try:
+            asked += sql.parse(schema, text) if select else [words.parse(schema, text)]
+        except NoColumn as problem:
+            raise explained(known.codec.declared, problem) from None
     copies = _copies(release) if any(needs_model(known, q) for q in asked) else []
     found = []
     for q in asked:
@@ -60,7 +66,7 @@ def answer(
         print(json.dumps([a.to_json() for a in found], ensure_ascii=False, default=str))
     elif not quiet:
         for one in found:
-            _print(one)
+            _print(one, schema)
 
 
 def _copies(folder: Path) -> list[Table]:
@@ -71,20 +77,29 @@ def _copies(folder: Path) -> list[Table]:
     return list(Model.load(folder).copies(COPIES)) if (folder / DOCUMENT).exists() else []
 
 
-def _print(found: Answer) -> None:
+def _print(found: Answer, schema: Schema) -> None:
     from rich.table import Table as Lines
 
+    from dpmerf.inference.units import writing
+    from dpmerf.schema import Numeric
+
+    column = schema.columns.get(found.question.column or "")
+    largest = max((abs(x.estimate) for x in found.lines if x.estimate is not None), default=0.0)
+    told = writing(found.unit, found.question.what, column if isinstance(column, Numeric) else None, largest)
+    unit, error = (f" ({one})" if one else "" for one in (told.unit, told.error_unit))
     keys = list(found.lines[0].group) if found.lines else []
     level = f"{found.confidence:.0%}"
-    table = Lines(*keys, "estimate", f"{level} interval", "± privacy", "± inside cells", "± sampling", title=None)
+    heads = (f"estimate{unit}", f"{level} interval", f"± privacy{error}", "± inside cells", "± sampling")
+    table = Lines(*keys, *heads, title=None)
     for line in found.lines:
         group = [str(line.group[k]) for k in keys]
         if line.estimate is None or line.low is None or line.high is None:
             table.add_row(*group, "–", line.note)
             continue
-        numbers = [_short(v) for v in (line.privacy_error, line.inside_error)]
-        sampling = "" if line.sampling_error is None else _short(line.sampling_error)
-        table.add_row(*group, _short(line.estimate), f"{_short(line.low)} … {_short(line.high)}", *numbers, sampling)
+        numbers = [told.error(v) for v in (line.privacy_error, line.inside_error)]
+        sampling = "" if line.sampling_error is None else told.error(line.sampling_error)
+        interval = f"{told.value(line.low)} … {told.value(line.high)}"
+        table.add_row(*group, told.value(line.estimate), interval, *numbers, sampling)
     print(f"{found.question} (about {found.about})")
     PlainConsole().print(table)
     tables = "; ".join(found.tables[:4]) + (f" and {len(found.tables) - 4} more" if len(found.tables) > 4 else "")
@@ -92,7 +107,3 @@ def _print(found: Answer) -> None:
     print(f"Rests on {found.rests_on}{': ' if tables else ''}{tables}{more}.")
     for note in found.notes:
         print(f"Note: {note}.")
-
-
-def _short(number: float) -> str:
-    return f"{number:,.0f}" if abs(number) >= 1e4 else f"{number:,.4g}"

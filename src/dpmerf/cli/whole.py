@@ -185,7 +185,7 @@ def demo(
 
 
 def demo_data_command(
-    output: Annotated[Path, typer.Argument(help="Parquet file; the schema goes beside it as .toml.")],
+    output: Annotated[Path, typer.Argument(help="Parquet file, or a folder; the schema goes beside it as .toml.")],
     histories: Annotated[bool, typer.Option("--histories", help="Patients with birth dates: persons.")] = False,
     force: Force = False,
     quiet: Quiet = False,
@@ -195,6 +195,8 @@ def demo_data_command(
     from dpmerf.demo.hospital import write
     from dpmerf.demo.patients import write_patients
 
+    if output.suffix not in (".parquet", ".pq"):
+        output /= "patients.parquet" if histories else "hospital.parquet"  # a folder was named
     check_free(output, force)
     check_free(output.with_suffix(".toml"), force)
     table, schema = guard(output, lambda: (write_patients if histories else write)(output))

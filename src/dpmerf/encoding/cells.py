@@ -202,8 +202,9 @@ def text_of(array: pa.Array) -> pa.Array:
         return pa.array([as_number(value) for value in floats_of(array).tolist()], pa.large_string())
     if (moments := _typed_moments(array)) is not None:
         values, unit = moments
+        zone = "Z" if getattr(kind, "tz", None) is not None else ""
         different, index = np.unique(values, return_inverse=True)
-        texts = pa.array([instants.text(value * unit) for value in different.tolist()], pa.large_string())
+        texts = pa.array([instants.text(value * unit, zone) for value in different.tolist()], pa.large_string())
         return texts.take(pa.array(index, mask=mask_of(array.is_null())))
     if (form := _form(kind)) is not None:
         return pa.array(form.texts(array), pa.large_string())

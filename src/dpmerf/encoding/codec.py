@@ -221,6 +221,8 @@ class Codec:
         for name, value in values.items():
             if name not in self.schema.learned:
                 raise SchemaError(f"'{name}' is not a learned column. Choose from: {', '.join(self.schema.learned)}")
+            if value is None and not self.schema.columns[name].nullable:
+                raise SchemaError(f"column '{name}' cannot be null: the schema does not declare it nullable")
             if not self._declared(name, value):
                 raise SchemaError(f"column '{name}' cannot be {value!r}: the schema does not declare that value")
         cells_of = {name: pa.array([values.get(name)]) for name in self.schema.learned}
@@ -268,7 +270,7 @@ class Codec:
                 levels: tuple[object, ...] = column.levels + ((None,) if column.nullable else ())
                 dictionary = pa.array(levels, from_pandas=False)
                 array = dictionary.take(pa.array(values[name]))
-            arrays.append(restored(array, self.types[name]))
+            arrays.append(restored(array, self.types[name], self.declared.notation(name).zone))
         return pa.Table.from_arrays(arrays, names=list(self.declared.columns))
 
     def values(self, batch: Batch) -> dict[str, np.ndarray]:

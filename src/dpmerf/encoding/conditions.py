@@ -23,6 +23,12 @@ def held(codec: Codec, given: Given) -> tuple[dict[str, object], Batch | None]:
     """The given columns that are measured as they are, and a row that holds them; refuses what breaks a relation."""
     if codec.relations is None:
         return dict(given), codec.row(dict(given))
+    for step in codec.declared.program.steps:
+        for name in set(step.measured) & set(given):
+            raise SchemaError(
+                f"'{name}' is learned in place of '{step.target}' and is no column of the rows: give '{step.target}', "
+                f"and the columns that it is counted from"
+            )
     declared = Codec(codec.declared.without_relations())
     declared.row(dict(given))  # refuses what the schema does not declare
     _refuse_broken(codec, given)

@@ -62,19 +62,19 @@ def of_text(cell: str) -> int | None:
     return clipped(_naive(moment) + int((fraction or "0")[:9].ljust(9, "0")) - away * SECOND)
 
 
-def text(nanoseconds: int) -> str:
-    """ISO text: the day alone at midnight, the time of day with as many decimals as it needs otherwise.
+def text(nanoseconds: int, zone: str = "") -> str:
+    """ISO text: the day alone at midnight, the time of day with as many decimals as it needs otherwise, or a `zone`.
 
     >>> text(86_400 * 10**9), text(1_500_000_000)
     ('1970-01-02', '1970-01-01T00:00:01.5')
     """
     days, rest = divmod(clipped(nanoseconds), DAY)
     day = dt.date.fromordinal(days + _DAY_ZERO).isoformat()
-    if not rest:
+    if not rest and not zone:
         return day
     seconds, fraction = divmod(rest, SECOND)
     clock = f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
-    return f"{day}T{clock}" + (f".{fraction:09}".rstrip("0") if fraction else "")
+    return f"{day}T{clock}" + (f".{fraction:09}".rstrip("0") if fraction else "") + zone
 
 
 def of_datetime(cell: dt.datetime) -> int | None:

@@ -22,19 +22,20 @@ def check_fits(
 
     `value` gives a numeric column's values at places of its range.
     """
-    if not column.dtype or isinstance(column, Image):
-        return
-    try:
-        there = _made_up(column, value)
-        back = _back(column, restored(there, kind), there.type)
-        fits = _alike(there, back, column)
-    except (pa.ArrowException, ValueError, OverflowError, TypeError):
-        fits = False
-    if not fits:
+    if column.dtype and not isinstance(column, Image) and not holds(column, kind, value):
         raise SchemaError(
             f"column '{name}': `dtype` is '{column.dtype}', which does not hold all that the column may be. Write a "
             "wider type, or leave it out"
         )
+
+
+def holds(column: AnyColumn, kind: pa.DataType, value: Callable[[np.ndarray], np.ndarray] | None) -> bool:
+    """Do values at every bound of a column survive this type?"""
+    try:
+        there = _made_up(column, value)
+        return _alike(there, _back(column, restored(there, kind), there.type), column)
+    except (pa.ArrowException, ValueError, OverflowError, TypeError):
+        return False
 
 
 def _made_up(column: AnyColumn, value: Callable[[np.ndarray], np.ndarray] | None) -> pa.Array:

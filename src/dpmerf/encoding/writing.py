@@ -6,6 +6,7 @@ import re
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from dpmerf.errors import SchemaError
 from dpmerf.schema import AnyColumn, Id, Numeric
@@ -31,8 +32,15 @@ def arrow_type(name: str, column: AnyColumn) -> pa.DataType:
         ) from None
 
 
-def restored(array: pa.Array, kind: pa.DataType) -> pa.Array:
-    """The same values in the declared type."""
+def restored(array: pa.Array, kind: pa.DataType, zone: str = "") -> pa.Array:
+    """The same values in the declared type. Moments of a `zone` are its local time, others UTC.
+
+    >>> midnight = pa.array(["2020-07-01"]).cast(pa.timestamp("s"))
+    >>> str(restored(midnight, pa.timestamp("s", "Europe/Berlin"), "Europe/Berlin")[0])
+    '2020-07-01 00:00:00+02:00'
+    """
+    if zone and pa.types.is_timestamp(kind) and kind.tz is not None:  # a time that a clock skips is the next there is
+        return pc.assume_timezone(array, zone, ambiguous="earliest", nonexistent="latest").cast(kind)
     if pa.types.is_dictionary(kind):
         return array.cast(kind.value_type).dictionary_encode().cast(kind)
     if pa.types.is_decimal(kind):

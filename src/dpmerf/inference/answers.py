@@ -51,6 +51,7 @@ class Answer(Shown):
     confidence: float = 0.95
     covariance: np.ndarray | None = field(default=None, compare=False, repr=False)
     notes: tuple[str, ...] = ()
+    unit: str = ""  # of estimates and errors: seconds of a span, days or seconds since 1970 of a moment
 
     def line(self, **group: Any) -> Line:
         """The line of one group."""
@@ -83,7 +84,8 @@ class Answer(Shown):
 
     def facts(self) -> dict[str, Any]:
         """At a glance."""
-        return {"question": self.question, "about": self.about, "groups": len(self.lines), "rests on": self.rests_on}
+        told = {"question": self.question, "about": self.about, "groups": len(self.lines), "rests on": self.rests_on}
+        return {**told, "unit": self.unit} if self.unit else told
 
     def details(self) -> dict[str, Any]:
         """Group by group, for a notebook."""
@@ -103,6 +105,7 @@ class Answer(Shown):
             "question": str(self.question),
             "about": self.about,
             "confidence": self.confidence,
+            **({"unit": self.unit} if self.unit else {}),
             "rests_on": self.rests_on,
             "tables": list(self.tables),
             "further_tables": self.margins,

@@ -14,8 +14,9 @@ from dpmerf.inference.blue import Joint, solve
 from dpmerf.inference.evidence import Evidence, evidence
 from dpmerf.inference.intervals import Parts, of_ratios, of_sums, quantile, shown
 from dpmerf.inference.linear import Axes, sum_of_numbers, sum_of_squares, value_part
-from dpmerf.inference.questions import Condition, Question, question
+from dpmerf.inference.questions import Condition, NoColumn, Question, question
 from dpmerf.inference.table_cells import edges, numbers, own_counts
+from dpmerf.inference.units import explained, unit_of
 from dpmerf.release import Release
 
 AT_BOUND = 0.02  # share of the numbers on a declared bound from which it is worth saying
@@ -67,7 +68,10 @@ def answer(
     >>> answer(release, "mean", "age", by="ward").lines[0].estimate  # doctest: +SKIP
     """
     known = release if isinstance(release, Evidence) else evidence(release)
-    asked = question(known.codec.schema, what, column, by=by, where=where, value=value, q=q)
+    try:
+        asked = question(known.codec.schema, what, column, by=by, where=where, value=value, q=q)
+    except NoColumn as problem:
+        raise explained(known.codec.declared, problem) from None
     return respond(known, asked, population=population, confidence=confidence)
 
 
@@ -94,6 +98,7 @@ def respond(known: Evidence, asked: Question, *, population: bool = False, confi
         confidence=confidence,
         covariance=covariance,
         notes=(*known.notes, *_notes(axes, asked)),
+        unit=unit_of(known.codec.declared, asked),
     )
 
 

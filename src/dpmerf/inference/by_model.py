@@ -22,6 +22,7 @@ from dpmerf.inference.combine import combine
 from dpmerf.inference.evidence import Evidence
 from dpmerf.inference.questions import Condition, Question
 from dpmerf.inference.table_cells import cell_names, selected
+from dpmerf.inference.units import unit_of
 
 COPIES = 20  # that are made for a question
 MOST_GROUPS = 2_000
@@ -57,7 +58,18 @@ def respond_by_model(
         one = combine([(q, None if unknown else v) for q, v in pairs], confidence=confidence).coefficients[0]
         lines.append(Line(group, one.estimate, one.error, 0.0, 0.0, one.low, one.high))
     note = "± privacy holds the sampling of the rows, too"
-    return Answer(asked, "the population", tuple(lines), (), 0, RESTS, confidence, None, (NOTE, note))
+    return Answer(
+        asked,
+        "the population",
+        tuple(lines),
+        (),
+        0,
+        RESTS,
+        confidence,
+        None,
+        (NOTE, note),
+        unit_of(known.codec.declared, asked),
+    )
 
 
 def _level(known: Evidence, column: str) -> str:

@@ -9,9 +9,18 @@ from typing import Any, Literal, final, get_args
 from dpmerf.errors import AnswerError, SchemaError
 from dpmerf.inference.evidence import Evidence
 from dpmerf.schema import Flag, Numeric, Schema
+from dpmerf.schema.expressions import span_seconds
 
 What = Literal["count", "share", "mean", "sum", "variance", "quantile", "crosstab"]
 OF_NUMBERS = ("mean", "sum", "variance", "quantile")
+
+
+class NoColumn(AnswerError):
+    """A question about a column that was not measured."""
+
+    def __init__(self, column: str, words: str) -> None:
+        super().__init__(words)
+        self.column = column
 
 
 @final
@@ -27,8 +36,8 @@ class Condition:
     def __str__(self) -> str:
         if self.values is not None:
             return f"{self.column} = {' or '.join(map(str, self.values))}"
-        low = "" if self.low is None else f"{self.low:g} ≤ "
-        return f"{low}{self.column}" + ("" if self.high is None else f" ≤ {self.high:g}")
+        low = "" if self.low is None else f"{_told(self.low)} ≤ "
+        return f"{low}{self.column}" + ("" if self.high is None else f" ≤ {_told(self.high)}")
 
 
 @final
@@ -101,9 +110,13 @@ def question(
 def check_column(schema: Schema, name: str) -> None:
     """One clear error if nothing about this column can be asked."""
     if name not in schema.columns:
-        raise AnswerError(f"there is no column '{name}'. The columns: {', '.join(schema.learned)}")
+        raise NoColumn(name, f"there is no column '{name}'. The columns: {', '.join(schema.learned)}")
     if name not in schema.learned:
         raise AnswerError(f"column '{name}' is an id: ids are never measured")
+
+
+def _told(bound: Any) -> str:
+    return f"{bound:g}" if isinstance(bound, int | float) else str(bound)
 
 
 def _check_numbers(schema: Schema, what: str, column: str | None, q: float) -> None:
@@ -140,7 +153,12 @@ def code_of(evidence: Evidence, column: str, value: Any) -> int:
 def number_of(evidence: Evidence, column: str, bound: Any) -> float:
     """A bound in the column's own unit (days or seconds since 1970 for dates), clipped to the declared range."""
     axis = evidence.codec.axes[column]
-    if isinstance(bound, int | float) and not isinstance(bound, bool):
+    if column in evidence.codec.declared.program.spans:
+        seconds = span_seconds(str(bound))
+        if seconds is None:
+            raise AnswerError(f"'{column}' is a span of time: write its unit, for example 5d, 36h or 15min")
+        number = seconds
+    elif isinstance(bound, int | float) and not isinstance(bound, bool):
         number = float(bound)
     else:
         try:

@@ -16,6 +16,7 @@ from dpmerf.inference.blue import Joint, solve
 from dpmerf.inference.evidence import Evidence, Level
 from dpmerf.inference.questions import Condition, code_of, number_of
 from dpmerf.schema import Flag, Numeric
+from dpmerf.schema.expressions import span_text
 
 UNEVEN = 4.0  # two cells whose widths differ by more than this factor do not tell a slope
 SOLID = 5.0  # standard errors above zero at which a count is a base for a slope
@@ -201,6 +202,8 @@ def cell_names(evidence: Evidence, column: str, level: Level) -> list[Any]:
 
 
 def written(evidence: Evidence, column: str, number: float) -> Any:
-    """A number of a column as people write it: dates as dates."""
+    """A number of a column as people write it: dates as dates, spans with their unit."""
     declared = evidence.codec.schema.columns[column]
+    if column in evidence.codec.declared.program.spans:
+        return span_text(number)
     return declared.exact(number) if isinstance(declared, Numeric) else number

@@ -64,7 +64,7 @@ def condition(schema: Schema, name: str, sign: str, values: tuple[Any, ...]) -> 
         raise AnswerError(f"the condition on '{name}' cannot be read. {_FORM}")
     step = (Axis.of(column).step or 0.0) if len(sign) == 1 else 0.0  # below 40 is at most 39
     if step and isinstance(values[0], str) and not _is_number(values[0]):
-        raise AnswerError(f"write <= or >= for '{name}': an open end is understood for numbers only")
+        raise AnswerError(f"write <= or >= for '{name}': an open end is understood for plain numbers only")
     bound = number(values[0]) + (step if sign == ">" else -step) if step else _bound(values[0])
     return Condition(name, None, bound, None) if sign[0] == ">" else Condition(name, None, None, bound)
 

@@ -35,7 +35,7 @@ _HEADINGS = {
 }
 _FOUND = {word: key for key, listed in _HEADINGS.items() for word in listed.split()}
 _YES = {"y", "yes", "true", "1", "x", "ja", "oui"}
-_VALIDATION = {"integer": "integer", "number": "number", "date": "date", "datetime": "timestamp"}
+_VALIDATION = {"integer": "integer", "number": "number", "date": "date", "datetime": "timestamp", "time": "time"}
 _NOT_LEARNED = {"notes", "file", "descriptive", "sql", "textarea", "signature"}
 
 

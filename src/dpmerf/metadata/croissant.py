@@ -28,6 +28,7 @@ _KINDS = {
     "boolean": "flag",
     "date": "date",
     "datetime": "timestamp",
+    "time": "time",
     "url": "id",
 }
 

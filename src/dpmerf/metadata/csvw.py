@@ -6,6 +6,7 @@ from typing import Any
 
 from dpmerf.errors import SchemaError
 from dpmerf.metadata.pick import pick_table
+from dpmerf.metadata.written import dates, from_unicode, truths
 from dpmerf.schema.facts import Facts, TableFacts, column
 
 NAME = "csvw"
@@ -32,6 +33,7 @@ _KINDS = {
     "boolean": "flag",
     "date": "date",
     **dict.fromkeys(("datetime", "dateTime", "dateTimeStamp"), "timestamp"),
+    "time": "time",
 }
 _LOWEST = {"nonNegativeInteger": 0, "unsignedLong": 0, "unsignedInt": 0, "unsignedShort": 0, "positiveInteger": 1}
 _WHOLE_RANGE = {"byte": (-128, 127), "unsignedByte": (0, 255)}
@@ -44,7 +46,7 @@ def fits(document: Any) -> bool:
 
 def read(document: Any, table: str | None = None) -> TableFacts:
     """One table's columns; virtual ones are not in the file and are left out."""
-    tables = document.get("tables")
+    tables = document.get("tables", document.get("resources"))  # as earlier drafts called them
     if isinstance(tables, list):
         document = pick_table({str(t.get("url", i)): t for i, t in enumerate(tables) if isinstance(t, dict)}, table)
     schema = document.get("tableSchema")
@@ -79,6 +81,7 @@ def _column(said: dict[str, Any], is_key: bool) -> Facts:
         return Facts("id", notes=(f"{why} cannot be learned: made up on output",))
     low, high = _WHOLE_RANGE.get(base, (_LOWEST.get(base), None))
     pattern = form.get("pattern") if isinstance(form, dict) else form
+    facts, notes = _written(kind, pattern)
     return column(
         kind,
         low=typed.get("minimum", typed.get("minInclusive", low if "minExclusive" not in typed else None)),
@@ -86,8 +89,18 @@ def _column(said: dict[str, Any], is_key: bool) -> Facts:
         above=typed.get("minExclusive"),
         below=typed.get("maxExclusive"),
         nullable=said.get("required") is not True,
-        notes=[f"written as {pattern}"] if isinstance(pattern, str) and kind != "category" else [],
+        notes=notes,
+        **facts,
     )
+
+
+def _written(kind: str, pattern: Any) -> tuple[dict[str, Any], list[str]]:
+    """`YES|NO` of a flag, `M/d/yyyy` of a moment; a pattern of numbers is told to the reader."""
+    if not isinstance(pattern, str) or kind == "category":
+        return {}, []
+    if kind == "flag" and pattern.count("|") == 1:
+        return truths(*pattern.split("|")), []
+    return dates(from_unicode(pattern)) if kind in ("date", "timestamp") else ({}, [f"written as {pattern}"])
 
 
 def _title(said: Any) -> str:

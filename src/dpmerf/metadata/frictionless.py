@@ -6,7 +6,8 @@ from typing import Any
 
 from dpmerf.errors import SchemaError
 from dpmerf.metadata.pick import pick_table
-from dpmerf.schema import Category, Id, Schema
+from dpmerf.metadata.written import dates, truths
+from dpmerf.schema import KINDS, Category, Id, Schema
 from dpmerf.schema.facts import Facts, TableFacts, column
 
 NAME = "frictionless"
@@ -18,6 +19,7 @@ _KINDS = {
     "boolean": "flag",
     "date": "date",
     "datetime": "timestamp",
+    "time": "time",
     "year": "integer",
 }
 _PERSONAL = ("email", "uri", "uuid", "binary")
@@ -69,10 +71,11 @@ def _column(said: dict[str, Any], is_key: bool) -> Facts:
     if kind is None:
         return Facts("id", notes=(f"type '{said.get('type')}' cannot be learned: made up on output",))
     values = limits.get("enum") or _categories(said.get("categories"))
-    notes = [f"written as {form}"] if isinstance(form, str) and form not in ("default", "any") else []
-    for words in ("trueValues", "falseValues"):
-        if kind == "flag" and said.get(words):
-            notes.append(f"{words}: {', '.join(map(str, said[words]))}")
+    facts, notes = dates(form if form not in ("default", "any") else None)
+    facts |= truths(said.get("trueValues"), said.get("falseValues")) if kind == "flag" else {}
+    facts |= {
+        k: KINDS[kind].typed(k, v) if isinstance(v, str) and k in ("first", "last") else v for k, v in own.items()
+    }
     return column(
         kind,
         values=values,
@@ -82,7 +85,7 @@ def _column(said: dict[str, Any], is_key: bool) -> Facts:
         below=limits.get("exclusiveMaximum"),
         nullable=limits.get("required") is not True,
         notes=notes,
-        **{k: v for k, v in own.items() if k not in ("kind", "label")},
+        **{k: v for k, v in facts.items() if k not in ("kind", "label")},
     )
 
 
@@ -109,7 +112,9 @@ def write(schema: Schema, table: str = "table") -> dict[str, Any]:
         elif isinstance(declared, Id):
             limits, said = {}, said | {"kind": "id"}
         if bounds is not None:
-            limits |= {"minimum": said.pop(bounds[0]), "maximum": said.pop(bounds[1])}
+            limits |= {
+                limit: said.pop(key) for limit, key in zip(("minimum", "maximum"), bounds, strict=True) if key in said
+            }
         field: dict[str, Any] = {"name": name, "type": kind}
         fields.append(field | ({"constraints": limits} if limits else {}) | ({OWN: said} if said else {}))
     return {"fields": fields} | ({OWN: {"label": schema.label}} if schema.label else {})

@@ -9,7 +9,7 @@ from dpmerf.schema.facts import Facts, TableFacts, column
 
 NAME = "json-schema"
 _KINDS = {"string": "category", "integer": "integer", "number": "number", "boolean": "flag"}
-_FORMATS = {"date": "date", "date-time": "timestamp"}
+_FORMATS = {"date": "date", "date-time": "timestamp", "time": "time"}
 _PERSONAL = ("email", "idn-email", "uri", "uuid", "ipv4", "ipv6", "hostname", "password", "binary", "uri-reference")
 
 
@@ -26,6 +26,8 @@ def read(document: Any, table: str | None = None) -> TableFacts:
             raise SchemaError(f"there is no definition '{table}'. There are: {', '.join(list(defined)[:12]) or 'none'}")
         document = {**defined[table], "$defs": defined}
     said = _resolve(_rows(document), defined)
+    if "x-elsewhere" in said:
+        raise SchemaError(f"the reference {said['x-elsewhere']} points outside this file: bundle the schema first")
     properties = said.get("properties")
     if not isinstance(properties, dict) or not properties:
         raise SchemaError("this JSON Schema has no `properties`: it does not describe rows")
@@ -48,7 +50,7 @@ def _resolve(said: dict[str, Any], defined: dict[str, Any], depth: int = 0) -> d
     if isinstance(reference, str):
         target = defined.get(reference.rpartition("/")[2])
         if not isinstance(target, dict):
-            raise SchemaError(f"the reference {reference} points outside this file: bundle the schema first")
+            return {"type": "object", "x-elsewhere": reference}
         return _resolve({**target, **{k: v for k, v in said.items() if k != "$ref"}}, defined, depth + 1)
     for choice in ("anyOf", "oneOf", "allOf"):
         options = said.get(choice)
@@ -65,6 +67,8 @@ def _resolve(said: dict[str, Any], defined: dict[str, Any], depth: int = 0) -> d
 
 
 def _column(said: dict[str, Any], required: bool) -> Facts:
+    if "x-elsewhere" in said:
+        return Facts("id", notes=(f"described elsewhere ({said['x-elsewhere']}): never learned, made up on output",))
     types = [t for t in ([said.get("type")] if not isinstance(said.get("type"), list) else said["type"]) if t]
     null = "null" in types or said.get("x-null") is True or not required
     types = [t for t in types if t != "null"]

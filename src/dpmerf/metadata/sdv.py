@@ -10,6 +10,7 @@ from typing import Any
 
 from dpmerf.errors import SchemaError
 from dpmerf.metadata.pick import pick_table
+from dpmerf.metadata.written import dates
 from dpmerf.schema import Id, Schema
 from dpmerf.schema.facts import Facts, TableFacts, column
 
@@ -17,6 +18,7 @@ NAME = "sdv"
 _KINDS = {"numerical": "number", "categorical": "category", "boolean": "flag", "datetime": "timestamp", "id": "id"}
 _WHOLE = ("Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64")
 _DAY_ONLY = ("%H", "%I", "%M", "%S", "%f", "%p", "%X", "%c", "%T", "%z")
+_CLOCK_ONLY = ("%d", "%j", "%m", "%b", "%B", "%y", "%Y", "%x", "%c", "%D", "%F", "%s")  # without them, a time of day
 
 
 def fits(document: Any) -> bool:
@@ -50,8 +52,9 @@ def _column(said: dict[str, Any], is_key: bool) -> Facts:
     if kind == "timestamp":
         pattern = said.get("datetime_format")
         day = isinstance(pattern, str) and not any(part in pattern for part in _DAY_ONLY)
-        notes = [f"written as {pattern}"] if isinstance(pattern, str) else []
-        return column("date" if day else "timestamp", notes=notes)
+        clock = isinstance(pattern, str) and not any(part in pattern for part in _CLOCK_ONLY)
+        facts, notes = dates(pattern)
+        return column("time" if clock else "date" if day else "timestamp", notes=notes, **facts)
     return column(kind)
 
 

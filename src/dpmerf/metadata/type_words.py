@@ -15,6 +15,7 @@ _KINDS = {
     "date": "date date32 date64",
     "timestamp": "timestamp datetime datetime2 smalldatetime timestamptz timestamp_ntz timestamp_tz datetime64 "
     "timestampltz timestampntz datetimeoffset",
+    "time": "time timetz time32 time64",
     "id": "id uuid uniqueidentifier guid key identifier rowid binary varbinary blob bytea image file json jsonb xml "
     "geometry geography array struct map inet interval",
 }

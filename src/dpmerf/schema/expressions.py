@@ -116,6 +116,18 @@ def span_seconds(text: str) -> float | None:
     return None if found is None else (-1.0 if found[1] else 1.0) * float(found[2]) * SECONDS[found[3]]
 
 
+def span_text(seconds: float) -> str:
+    """A span in the largest unit that holds it whole.
+
+    >>> span_text(7200), span_text(90_000), span_text(86_400 * 3)
+    ('2h', '25h', '3d')
+    """
+    unit = next(
+        (name for name, size in (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1)) if not seconds % size), "s"
+    )
+    return f"{seconds / SECONDS[unit]:g}{unit}"
+
+
 def moment_seconds(text: str) -> float:
     """Seconds since 1970 of a written moment."""
     try:

@@ -32,7 +32,31 @@ def fields_of(table: Any) -> dict[str, pa.DataType | None]:
         raise SchemaError(
             f"a {type(table).__name__} is not a table with names. Pass a pandas, Polars or Arrow table"
         ) from None
-    return dict(stored_types(frame, {str(name): name for name in frame.columns}))
+    frame = nw.from_native(with_index(table), eager_only=True)
+    found = stored_types(frame, {str(name): name for name in frame.columns})
+    return {name: kind if _is_told(frame[name]) else None for name, kind in found.items()}
+
+
+def index_names(table: Any) -> dict[str, Any]:
+    """Named levels of a pandas index that no column is called like, with their types; none for other frames."""
+    if type(table).__module__.split(".")[0] != "pandas" or not hasattr(table, "reset_index"):
+        return {}
+    levels = {name: table.index.get_level_values(i).dtype for i, name in enumerate(table.index.names)}
+    return {str(name): kind for name, kind in levels.items() if name is not None and name not in table.columns}
+
+
+def with_index(table: Any) -> Any:
+    """A pandas frame with the named levels of its index as columns; any other table as it is."""
+    names = list(index_names(table))
+    if not names:
+        return table
+    unnamed = [i for i, name in enumerate(table.index.names) if name is None or str(name) not in names]
+    return (table.droplevel(unnamed) if unnamed else table).reset_index()
+
+
+def _is_told(series: Any) -> bool:
+    """Does the type of a column say anything? That of any object does not."""
+    return is_typed(series) or series.dtype == nw.Categorical
 
 
 def stored_types(frame: Any, names: dict[str, Any]) -> dict[str, pa.DataType]:

@@ -51,6 +51,12 @@ class Program:
         """Columns of which nothing is measured."""
         return frozenset(s.target for s in self.steps if not s.measured)
 
+    @property
+    def spans(self) -> frozenset[str]:
+        """Measured columns that are spans of time, in seconds: differences of moments."""
+        apart = [s for s in self.steps if isinstance(s, Bound) or (isinstance(s, Learned) and s.op == "-")]
+        return frozenset(s.name for s in apart if self.facts[s.target].kind == "moment")
+
     def title(self, index: int) -> str:
         """A relation as messages and reports name it."""
         return title(self.relations, index)

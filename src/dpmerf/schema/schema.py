@@ -148,7 +148,9 @@ class Schema(Shown, BaseModel):
     @property
     def as_written(self) -> Schema:
         """The same facts for a table that this program wrote: ISO dates, decimal points, the values themselves."""
-        bare = {name: c.model_copy(update={"reading": None}) for name, c in self.columns.items()}
+        zones = {name: self.notation(name).zone if "tz=" in c.dtype else "" for name, c in self.columns.items()}
+        told = {name: Notation(zone=zone) if zone else None for name, zone in zones.items()}
+        bare = {name: c.model_copy(update={"reading": told[name]}) for name, c in self.columns.items()}
         return self.model_copy(update={"columns": bare, "reading": Reading()})
 
     def with_reading(self, told: dict[str, Any]) -> Schema:

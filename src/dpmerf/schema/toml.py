@@ -8,12 +8,13 @@ import re
 from typing import Any
 
 from dpmerf.errors import SchemaError
+from dpmerf.schema.columns import KINDS
 from dpmerf.schema.explain import GAP
 from dpmerf.schema.facts import Facts, TableFacts
 from dpmerf.schema.schema import Schema
 
 ADVICE = {
-    "kind": "category, number, integer, date, timestamp, flag or id",
+    "kind": ", ".join(name for name, kind in KINDS.items() if kind.title),
     "values": 'every value that can occur, or a file of them: values = "codes.csv"',
     "min": "smallest value that can occur: a public fact",
     "max": "largest",
@@ -77,7 +78,7 @@ def _value(value: Any) -> str:
         return "true" if value else "false"
     if isinstance(value, dt.datetime):
         return value.isoformat(timespec="seconds")
-    if isinstance(value, dt.date):
+    if isinstance(value, dt.date) or hasattr(value, "isoformat"):  # a day, a time of day
         return value.isoformat()
     if isinstance(value, str):
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -74,6 +74,8 @@ def as_cell(cell: Any) -> str | bytes | None:
 
     >>> as_cell(3.0), as_cell(True), as_cell(np.datetime64("2020-01-01T06", "h")), as_cell([1])
     ('3', 'true', '2020-01-01T06:00:00', None)
+    >>> as_cell(dt.datetime(2020, 1, 1, 1, tzinfo=dt.timezone(dt.timedelta(hours=1))))
+    '2020-01-01T00:00:00Z'
     """
     try:
         return _as_cell(cell)
@@ -99,6 +101,8 @@ def _as_cell(cell: Any) -> str | bytes | None:
             return None
         case dt.datetime():  # pandas has nanoseconds
             moment = instants.of_numpy(cell.asm8) if hasattr(cell, "asm8") else instants.of_datetime(cell)
+            if cell.tzinfo is not None and moment is not None:
+                return instants.text(moment, "Z")
         case dt.date():
             moment = instants.of_datetime(dt.datetime(cell.year, cell.month, cell.day))
         case bytes() | bytearray() | memoryview():

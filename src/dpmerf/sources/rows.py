@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from dpmerf import plugins
 from dpmerf.errors import DataError
-from dpmerf.schema.headers import stored_types
+from dpmerf.schema.headers import stored_types, with_index
 from dpmerf.schema.notation import Reading
 from dpmerf.sources.columnar import Arrow, Parquet
 from dpmerf.sources.csv_file import Csv
@@ -62,7 +62,7 @@ def open_rows(data: Any, reading: Reading | None = None) -> Rows:
 
         return SparkTable(data)
     try:
-        frame = nw.from_native(data)
+        frame = nw.from_native(with_index(data))
     except nw.exceptions.DuplicateError:
         raise DataError("the table: two columns have the same name. Rename one") from None
     except TypeError:

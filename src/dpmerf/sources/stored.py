@@ -19,11 +19,10 @@ def check_types(rows: Rows, schema: Schema) -> None:
         return
     for name, column in schema.learned.items():
         notation = schema.notation(name)
-        if notation.zone or (notation.decimal != "." and isinstance(column, Number | Integer)):
+        if notation.decimal != "." and isinstance(column, Number | Integer):
             raise DataError(
-                f"column '{name}': the schema declares a decimal mark or a time zone, and cells of this kind of table "
-                "may have become numbers or moments already. Pass the path of the file, or an Arrow table in which "
-                "that column is text"
+                f"column '{name}': the schema declares a decimal mark, and cells of this kind of table may have become "
+                "numbers already. Pass the path of the file, or an Arrow table in which that column is text"
             )
         if isinstance(column, Category) and (pair := listed.clash((*column.levels, *column.synonyms))):
             raise DataError(

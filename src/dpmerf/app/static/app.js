@@ -17,6 +17,9 @@ if (columns) {
   const fit = field => {
     const kind = field.querySelector("select").value;
     field.querySelectorAll("[data-kinds]").forEach(box => { box.hidden = !box.dataset.kinds.split(" ").includes(kind); });
+    field.querySelectorAll("[data-examples]").forEach(input => {
+      input.placeholder = (JSON.parse(input.dataset.examples)[kind] || ["", ""])[input.dataset.which];
+    });
   };
   const fields = [...columns.querySelectorAll("fieldset.column")];
   fields.forEach(fit);
@@ -69,7 +72,7 @@ if (job) {
     at("job-now").textContent = state.now;
     list(at("job-done"), state.done);
     if (state.share === null) at("job-bar").removeAttribute("value"); else at("job-bar").value = state.share;
-    if (state.problem) { at("job-problem").textContent = state.problem; at("job-problem").hidden = false; at("job-title").textContent = "Stopped"; at("job-bar").hidden = true; }
+    if (state.problem) location.reload(); // it says why, and how to go on
     else if (state.made) location.href = job.dataset.result;
     else setTimeout(look, 400);
   };

@@ -21,10 +21,12 @@ class Date(Numeric):
 
     kind: Literal["date"] = "date"
     usual = pa.date32()
+    counted_in, apart_in = "days since 1970-01-01", ("days", 1.0)
     title = "date – a day"
     hint = "first, last = 2024-12-31; step = 1 (days)"
     needs = ("first", "last")
     asks = ("first", "last", "step")
+    example = ("2020-01-01", "2024-12-31")
     notated = "moment"
     first: dt.date
     last: dt.date
@@ -88,17 +90,20 @@ class Date(Numeric):
 
 
 class Timestamp(Numeric):
-    """A moment from `first` to `last`, every `step` seconds. Times of day are taken as written (UTC if zoned).
+    """A moment from `first` to `last`, every `step` seconds, as written.
 
-    Its day, weekday and time of day are learned as columns of their own, unless `clock` is false.
+    Moments of a time zone are UTC, or with reading = { zone = "Europe/Berlin" } that zone's local time: a midnight
+    there stays one. Its day, weekday and time of day are learned as columns of their own, unless `clock` is false.
     """
 
     kind: Literal["timestamp"] = "timestamp"
     usual = pa.timestamp("us")
+    counted_in, apart_in = "seconds since 1970-01-01", ("hours", 3_600.0)
     title = "timestamp – a moment"
     hint = "first, last = 2024-12-31T23:59:59; step = 1 (seconds)"
     needs = ("first", "last")
     asks = ("first", "last", "step")
+    example = ("2020-01-01T00:00", "2024-12-31T23:59")
     notated = "moment"
     first: dt.datetime
     last: dt.datetime
@@ -153,7 +158,9 @@ class Timestamp(Numeric):
 
     @classmethod
     def stored_as(cls, stored: pa.DataType) -> dict[str, Any] | None:
-        return {} if pa.types.is_timestamp(stored) else None
+        if not pa.types.is_timestamp(stored):
+            return None
+        return {} if stored.tz in (None, "UTC") else {"reading": {"zone": stored.tz}}  # a midnight there stays one
 
     @classmethod
     def told(cls, low: Any, high: Any, above: Any, below: Any, said: list[str]) -> dict[str, Any]:

@@ -63,6 +63,7 @@ class Column(BaseModel):
     hint: ClassVar[str] = ""  # what it needs, for a draft
     needs: ClassVar[tuple[str, ...]] = ()  # keys without a default
     asks: ClassVar[tuple[str, ...]] = ()  # keys that a form asks for
+    example: ClassVar[tuple[str, str]] = ("", "")  # of its first and last value, for forms
     notated: ClassVar[str] = ""  # declared notations that its cells follow: number, moment, or only words for missing
     usual: ClassVar[pa.DataType | None] = None  # the Arrow type that it is written as, where no fact decides that
     form: ClassVar[Form | None] = None  # of cells, where only this kind knows it
@@ -131,6 +132,8 @@ class Numeric(Column):
 
     spans: ClassVar[tuple[int, ...]] = ()  # widths of its fine cells, from the finest on; (): by its bounds
     rounded: ClassVar[tuple[int, ...]] = ()  # what people round its values to, each a divisor of the next; (): decimal
+    counted_in: ClassVar[str] = ""  # the unit of the line, where it is not that of the values as they are written
+    apart_in: ClassVar[tuple[str, float]] = ("", 1.0)  # the unit in which distances are told, in units of the line
 
     @property
     @abc.abstractmethod

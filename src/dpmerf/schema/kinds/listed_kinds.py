@@ -126,6 +126,7 @@ class Id(Column):
 
     kind: Literal["id"] = "id"
     title = "id – a key, never learned"
+    asks = ("pattern",)
     hint = "a key or a text: never learned, made up on output"
     pattern: str = ""
 

@@ -75,9 +75,11 @@ class Time(Numeric):
 
     kind: Literal["time"] = "time"
     usual = pa.time32("s")
+    counted_in, apart_in = "seconds after midnight", ("minutes", 60.0)
     title = "time – a time of day"
     hint = "first, last = 22:00:00 (the whole day if left out); step = 1 (seconds), 60: minutes"
     asks = ("first", "last", "step")
+    example = ("00:00:00", "23:59:59")
     notated = "moment"
     form = Clock()
     spans = (900, 1_800, 3_600, 7_200, 10_800, 21_600)
@@ -141,6 +143,23 @@ class Time(Numeric):
     @classmethod
     def stored_as(cls, stored: pa.DataType) -> dict[str, Any] | None:
         return {} if pa.types.is_time(stored) else None
+
+    def frictionless(self) -> tuple[str, tuple[str, str] | None]:
+        return "time", ("first", "last") if self.first < self.last else None  # no table schema is over midnight
+
+    def sdv(self) -> dict[str, Any]:
+        return {"sdtype": "datetime", "datetime_format": "%H:%M:%S"}
+
+    @classmethod
+    def told(cls, low: Any, high: Any, above: Any, below: Any, said: list[str]) -> dict[str, Any]:
+        found = {}
+        for key, bound in (("first", low if low is not None else above), ("last", high if high is not None else below)):
+            clock = cls.typed(key, str(bound).strip()) if bound is not None else None
+            if isinstance(clock, dt.time) and clock.tzinfo is None:
+                found[key] = clock.replace(microsecond=0)
+            elif bound is not None:
+                said.append(f"its {key} time is not written as 22:00:00: write it")
+        return found
 
     @classmethod
     def typed(cls, key: str, text: str) -> Any:
