@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, final
-from unittest import mock
 
 import numpy as np
-import torch
 
 from benchmarks import scoring
 from benchmarks.data import SETS
@@ -19,28 +15,21 @@ from benchmarks.pages import table
 from benchmarks.protocols import split
 from benchmarks.registry import Experiment, Run
 from benchmarks.store import Store
-from dpmerf.generators.maxent import consistent, inside, maxent
 from dpmerf.generators.maxent.maxent_settings import Settings
 from dpmerf.methods.settings import MethodSettings, Shares
 
 SET, EPSILON, DELTA = "adult", 1.0, 1e-5
 DEFAULT = MethodSettings()
 USUAL, AMPLE = DEFAULT.tables.usual, DEFAULT.tables.ample
-Patch = tuple[Any, str, Any]  # module, constant or function, what to put there
-
-
-def _anywhere(self: Any, c: int, bins: torch.Tensor, rng: torch.Generator) -> torch.Tensor:
-    return torch.rand(len(bins), len(self._numbers), generator=rng)
 
 
 @final
 @dataclass(frozen=True)
 class Variant:
-    """The default with something off: other settings, or a part of the tables model replaced."""
+    """The default with something off: other settings of the method or of its generator."""
 
     settings: MethodSettings = DEFAULT
     training: Any = None  # settings of the generator
-    patches: tuple[Patch, ...] = ()
 
 
 def _tables(**changed: Any) -> Variant:
@@ -49,7 +38,7 @@ def _tables(**changed: Any) -> Variant:
 
 VARIANTS: dict[str, Variant] = {
     "default": Variant(),
-    "no second look": _tables(usual=AMPLE),
+    "no pairs measured again": _tables(usual=AMPLE),
     "no label × pair tables": _tables(usual=USUAL._replace(pair=0.24, label_pair=0.0)),
     "no pair tables but by label": _tables(usual=AMPLE._replace(pair=0.0, label_pair=0.44)),
     "a fifth to label × column": _tables(usual=USUAL._replace(single=0.20, pair=0.26, label_pair=0.16)),
@@ -59,14 +48,11 @@ VARIANTS: dict[str, Variant] = {
     "histograms of every column": _tables(no_histogram=0),
     "no parts inside bins": _tables(parts=1),
     "coarse bins (at most 5)": _tables(bins=(4, 5)),
-    "numbers independent inside bins": Variant(patches=((maxent.MaxEnt, "_places", _anywhere),)),
+    "numbers uncorrelated inside bins": Variant(training=Settings(most_correlation=0.0)),
     "no ridge": Variant(training=Settings(priors=(1e6,))),
-    "rows not evened out": Variant(training=Settings(gain=0.0)),
-    "no shrinkage of classes": Variant(
-        patches=((consistent, "kept_share", lambda apart, v, layout, *_: torch.ones(len(apart), len(layout.sizes))),)
-    ),
-    "counts cut off at zero": Variant(patches=((consistent, "positive", lambda mean, _: mean.clamp_min(1e-3)),)),
-    "flat inside bins": Variant(patches=((inside, "_shrink", lambda noisy, widths, *_: widths / widths.sum()),)),
+    "counts not matched by the rows": Variant(training=Settings(gain=0.0)),
+    "no shrinkage of classes": Variant(training=Settings(shrink_classes=False)),
+    "flat inside bins": Variant(training=Settings(shaped=False)),
     "no empty cells": Variant(training=Settings(empty=1.0)),
     "columns redrawn one at a time": Variant(training=Settings(together=2.0)),
     "a quarter of the chains": Variant(training=Settings(chains=2_048)),
@@ -84,19 +70,9 @@ def run(this: Run) -> None:
 def cell(this: Run, name: str, repeat: int) -> dict[str, Any]:
     rows = split(SETS[SET], "honest", repeat, this.data_dir, this.quick)
     variant = VARIANTS[name]
-    with patched(variant.patches):
-        made = dpmerf_preset("default", variant.settings, variant.training)(
-            Task(rows.train, rows.schema, EPSILON, DELTA, repeat, this.quick)
-        )
+    method = dpmerf_preset("default", variant.settings, variant.training)
+    made = method(Task(rows.train, rows.schema, EPSILON, DELTA, repeat, this.quick))
     return {"utility": scoring.utility(made, rows, repeat, quick=True), **scoring.distances(made, rows)}
-
-
-@contextmanager
-def patched(patches: tuple[Patch, ...]) -> Iterator[None]:
-    with ExitStack() as stack:
-        for module, name, value in patches:
-            stack.enter_context(mock.patch.object(module, name, value))
-        yield
 
 
 def page(store: Store) -> str:

@@ -1,4 +1,4 @@
-"""Few rows: what a choice of one column by noisy scores is worth, and where. Judged on training rows."""
+"""Few rows: what the selection of one column by noisy scores is worth, and where. Judged on training rows."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ TEST_ROWS = 3_000
 SMALL = 0.8  # of a table that has no rows to spare: the part that rows are drawn from, with replacement
 ALWAYS = Variant(replace(DEFAULT, auto=replace(DEFAULT.auto, few_rows=1e9, too_few=0.0, selection_columns=1)))
 VARIANTS: dict[str, Variant] = {
-    "no choice": Variant(replace(DEFAULT, auto=replace(DEFAULT.auto, few_rows=0.0))),
-    "a choice": ALWAYS,
-    "a choice, and the other columns as ever": replace(ALWAYS, training=Settings(stands_out=2.0)),
+    "no selection": Variant(replace(DEFAULT, auto=replace(DEFAULT.auto, few_rows=0.0))),
+    "a selection": ALWAYS,
+    "a selection, and the other columns as without one": replace(ALWAYS, training=Settings(stands_out=2.0)),
 }
 
 
@@ -92,7 +92,7 @@ def page(store: Store) -> str:
 def _default(name: str, count: int) -> str:
     """Which variant the default is: public facts decide."""
     stages = presets.make_plan(SETS[name].schema, EPSILON, DELTA, rows=count).stages
-    return "a choice" if any(stage.name == "choice" for stage in stages) else "no choice"
+    return "a selection" if any(stage.name == "column selection" for stage in stages) else "no selection"
 
 
 EXPERIMENT = Experiment(

@@ -11,14 +11,13 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks import scoring
-from benchmarks.ablation import DEFAULT, DELTA, EPSILON, Variant, patched
+from benchmarks.ablation import DEFAULT, DELTA, EPSILON, Variant
 from benchmarks.data import SETS
 from benchmarks.methods import Task, dpmerf_preset
 from benchmarks.pages import table
 from benchmarks.protocols import Split, split
 from benchmarks.registry import Experiment, Run
 from benchmarks.store import Store
-from dpmerf.encoding import normal_scores as scores
 from dpmerf.evaluate.classifiers import table_classifiers
 from dpmerf.generators.elliptic.elliptic_settings import EllipticSettings
 
@@ -38,7 +37,6 @@ def _model(**changed: Any) -> Variant:
 VARIANTS: dict[str, Variant] = {
     "default": Variant(),
     "tables of neighbouring pairs in its place": Variant(replace(DEFAULT, auto=replace(DEFAULT.auto, wide=10**9))),
-    "every histogram alone": Variant(patches=((scores, "pooled", lambda counts, sigma, ordered: counts),)),
     "histograms: a fifth": _wide(histograms=0.2),
     "histograms not moved": _model(moved=False),
     "no covariance by distance": _model(by_distance=False),
@@ -62,9 +60,8 @@ def cell(this: Run, name: str, variant: str, repeat: int) -> dict[str, Any]:
     rows = _inside(split(SETS[name], "honest", repeat, this.data_dir, this.quick), repeat)
     before = time.process_time()
     asked = VARIANTS[variant]
-    with patched(asked.patches):
-        method = dpmerf_preset("default", asked.settings, asked.training)
-        made = method(Task(rows.train, rows.schema, EPSILON, DELTA, repeat, this.quick))
+    method = dpmerf_preset("default", asked.settings, asked.training)
+    made = method(Task(rows.train, rows.schema, EPSILON, DELTA, repeat, this.quick))
     cost = round(time.process_time() - before, 1)
     makers = table_classifiers()
     utility = scoring.utility(made, rows, repeat, makers={m: makers[m] for m in MODELS})

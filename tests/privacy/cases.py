@@ -139,7 +139,7 @@ def _worst(method: str, plan: Plan) -> Case:
 
 
 def tables_plan(epsilon: float, unit: Unit = ROW, columns: str = MIXED) -> Plan:
-    """Histograms, preferred values of numbers, tables of every pair, and a second look at one of them."""
+    """Histograms, preferred values of numbers, tables of every pair, and one of them measured again."""
     made = schema(columns, "y")
     names = [name for name in made.learned if name != "y"]
     pairs = tuple((a, b) for i, a in enumerate(names) for b in names[i + 1 :])
@@ -151,7 +151,7 @@ def tables_plan(epsilon: float, unit: Unit = ROW, columns: str = MIXED) -> Plan:
         Stage("discover", 0.3 if numbers else 0.4, histograms),
         *preferred,
         Stage("tables", 0.4, tables),
-        Stage("second look", 0.2, PairsAgain(count=1)),
+        Stage("pairs again", 0.2, PairsAgain(count=1)),
     )
     return Plan(made, epsilon, 1e-5, unit, ROWS, "default", False, stages)
 

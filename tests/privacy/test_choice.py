@@ -61,7 +61,7 @@ def test_no_unit_moves_a_score_farther_than_said(unit: Unit) -> None:
 
 
 def losses(one: list[int], other: list[int], scale: float) -> np.ndarray:
-    """log P(c) − log Q(c) of every candidate: exactly what an attacker learns from a choice."""
+    """log P(c) − log Q(c) of every candidate: exactly what an attacker learns from a selection."""
     logs = [np.array(u) / scale - np.logaddexp.reduce(np.array(u) / scale) for u in (one, other)]
     return logs[0] - logs[1]
 
@@ -137,10 +137,10 @@ def test_only_the_index_of_the_choice_leaves_the_room(monkeypatch: pytest.Monkey
     plan = choice(NUMBERS + CATEGORIES + LABEL, ROW, 1.0)
     monkeypatch.setattr(measuring, "choose", lambda *_: 2)
     release = measure(worst(plan).out, plan)
-    assert release.sums["choice"].tolist() == [2]
+    assert release.sums["column selection"].tolist() == [2]
     assert selected_column(release) == plan.query(Tables).columns(plan.codec)[2]
     document = release.files()["release.json"].decode()
-    assert "scores" not in document
+    assert '"scores"' not in document
 
 
 def test_scores_use_released_shares_alone() -> None:

@@ -67,8 +67,8 @@ def test_the_example_of_a_choice() -> None:
     assert FewRowsSettings().selection == 0.4
     best = attacker_odds(1.0, 1e-5, mu, (selection_range(1.0, 1e-5, mu),)).accuracy
     assert f"the best guess at ε = 1 is {best:.1%}".replace("%", " %") in (DOCS / "promise.md").read_text("utf-8")
-    assert round(mu, 6) == said(r"they have μ = ([\d.]+) and the choice")
-    assert round(selection_range(1.0, 1e-5, mu), 4) == said(r"the choice has r = ([\d.]+\d)")
+    assert round(mu, 6) == said(r"they have μ = ([\d.]+) and the selection")
+    assert round(selection_range(1.0, 1e-5, mu), 4) == said(r"the selection has r = ([\d.]+\d)")
     p = NormalDist().cdf(whole * 0.4**0.5 / 2)  # a window of both ends of this width is μ-GDP, and no wider one
     assert round(2 * math.log(p / (1 - p)), 4) == said(r"as its μ it would have ([\d.]+\d)")
 

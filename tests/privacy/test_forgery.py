@@ -52,7 +52,7 @@ def rows() -> pa.Table:
 @pytest.fixture(scope="module")
 def plan() -> Plan:
     made = make_plan(SCHEMA, 1, 1e-5, rows=N)
-    assert [s.name for s in made.stages] == ["discover", "tables", "second look"]
+    assert [s.name for s in made.stages] == ["discover", "tables", "pairs again"]
     return made
 
 
@@ -179,11 +179,11 @@ def test_pairs_picked_by_exact_tables(rows: pa.Table, plan: Plan, tmp_path: Path
     honest = measure(rows, plan)
     taken = picked_pairs(honest)
     other = next(pair for pair in plan.query(Tables).pairs if pair not in taken)
-    swapped = replace(honest, derived={**honest.derived, "second look": Picked((other, *taken[1:]))})
+    swapped = replace(honest, derived={**honest.derived, "pairs again": Picked((other, *taken[1:]))})
     sizes = [swapped.embedding(s).dim for s in plan.stages]
     sums = dict(honest.sums)
-    sums["second look"] = torch.nn.functional.pad(sums["second look"], (0, max(0, sizes[2] - len(sums["second look"]))))
-    refused(replace(swapped, sums={**sums, "second look": sums["second look"][: sizes[2]]}), tmp_path, "do not follow")
+    sums["pairs again"] = torch.nn.functional.pad(sums["pairs again"], (0, max(0, sizes[2] - len(sums["pairs again"]))))
+    refused(replace(swapped, sums={**sums, "pairs again": sums["pairs again"][: sizes[2]]}), tmp_path, "do not follow")
 
 
 def test_normal_scores_of_a_wide_table(tmp_path: Path) -> None:
@@ -355,7 +355,7 @@ def test_a_signature_catches_what_no_test_can(honest: Release, keys: tuple[Path,
 
     # Another honest-looking release of the same plan: every test passes, but for the signature
     other = replace(honest, sums={k: v.clone() for k, v in honest.sums.items()})
-    other.sums["second look"][0] += 12_345
+    other.sums["pairs again"][0] += 12_345
     other.save(tmp_path / "other")
     verify(tmp_path / "other")
     shutil.copy(tmp_path / "r" / "SIGNATURE.json", tmp_path / "other")

@@ -28,7 +28,7 @@ TOML = 'label = "y"\n[columns.y]\nkind = "flag"\n' + "".join(
 @pytest.fixture(scope="module")
 def plan() -> Plan:
     made = make_plan(Schema.parse(TOML), 1, 1e-5, rows=10_000)
-    assert [s.query.kind for s in made.stages] == ["histograms", "tables", "second look"]
+    assert [s.query.kind for s in made.stages] == ["histograms", "tables", "pairs again"]
     return made
 
 
@@ -41,7 +41,7 @@ def rows() -> pa.Table:
 
 
 def twice(plan: Plan, counts: tuple[int, int]) -> tuple[Stage, ...]:
-    """The attack: the first of two second looks says how many pairs are chosen, the second how much each weighs."""
+    """The attack: the first of two such stages says how many pairs are chosen, the second how much each weighs."""
     *stages, again = plan.stages
     looks = [Stage(f"look {i}", again.share / 2, PairsAgain(count=count)) for i, count in enumerate(counts)]
     return (*stages, *looks)
@@ -60,7 +60,7 @@ def test_two_second_looks_are_no_plan(plan: Plan, tmp_path: Path) -> None:
 
 
 def test_measure_refuses_what_was_not_priced(plan: Plan, rows: pa.Table, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Even if such a plan came to be, its second look would not be measured: no noise is drawn for it."""
+    """Even if such a plan came to be, its pairs again would not be measured: no noise is drawn for it."""
     monkeypatch.setattr("dpmerf.plan.plan.check_stages", lambda stages, schema: None)
     forged = replace(plan, stages=twice(plan, (10, 1)))
     drawn: list[float] = []

@@ -65,8 +65,8 @@ def choice(columns: str, unit: Unit, epsilon: float) -> Plan:
     stages = (
         Stage("discover", shares.histograms, Histograms(cells=8, columns=tuple(made.learned))),
         Stage("tables", shares.single, tables),
-        Stage("choice", shares.selection, ColumnSelection()),
-        Stage("closer look", shares.selected, SelectedTable()),
+        Stage("column selection", shares.selection, ColumnSelection()),
+        Stage("selected table", shares.selected, SelectedTable()),
     )
     return Plan(made, epsilon, 1e-5, unit, 60, "default", False, stages)
 
@@ -88,7 +88,7 @@ VARIANTS: dict[str, Maker] = {
     "discover + directions": lambda e: directions(NUMBERS + ODD + LABEL, "y", ROW, e),
     "discover + directions, unlabelled": lambda e: directions(NUMBERS + ODD, None, ROW, e),
     "discover + directions, person": lambda e: directions(NUMBERS + LABEL + WHO, "y", PERSON_ADD, e),
-    "discover + tables + second look": lambda e: make_plan(  # planned for more rows than there are: few get no pairs
+    "discover + tables + pairs again": lambda e: make_plan(  # planned for more rows than there are: few get no pairs
         schema(NUMBERS + CATEGORIES + LABEL, "y"), e, 1e-5, rows=20_000
     ),
     "discover + tables + choice": lambda e: choice(NUMBERS + CATEGORIES + LABEL, ROW, e),

@@ -15,7 +15,7 @@ from dpmerf.accounting.events import Gaussian, Selection, delta
 from dpmerf.accounting.gaussian import delta_of
 from dpmerf.accounting.unit import Unit
 from dpmerf.errors import ArtefactError, BudgetError, LedgerError, PlanError
-from dpmerf.generators.maxent.consistent import _beside, kept_share
+from dpmerf.generators.maxent.consistent import _beside, class_shrinkage
 from dpmerf.generators.maxent.maxent_settings import Settings
 from dpmerf.methods.presets import make_plan
 from dpmerf.plan import Plan
@@ -31,7 +31,7 @@ from dpmerf.train import train
 from fixed_noise import FixedNoise
 
 ROWS, FLAGS, TOLD_BY = 700, 30, "c17"
-STAGES = ["discover", "tables", "choice", "closer look"]
+STAGES = ["discover", "tables", "column selection", "selected table"]
 
 
 def schema(flags: int = FLAGS) -> Schema:
@@ -58,16 +58,16 @@ def test_the_rule_looks_at_public_facts_alone() -> None:
         return [s.name for s in make_plan(schema(flags), 1.0, 1e-5, rows=rows, **more).stages]  # type: ignore[arg-type]
 
     assert stages(ROWS) == STAGES
-    assert "choice" not in stages(300)  # too few to find a column
-    assert "choice" not in stages(3_000)  # enough for tables of all of them
-    assert "choice" not in stages(200, flags=5)
+    assert "column selection" not in stages(300)  # too few to find a column
+    assert "column selection" not in stages(3_000)  # enough for tables of all of them
+    assert "column selection" not in stages(200, flags=5)
     assert stages(500, unit=Unit(neighbours="add-remove")) == STAGES  # less noise, so fewer rows
     unlabelled = Schema.parse("".join(f'[columns.c{j}]\nkind = "flag"\n' for j in range(FLAGS)))
-    assert "choice" not in [s.name for s in make_plan(unlabelled, 1.0, 1e-5, rows=ROWS).stages]
+    assert "column selection" not in [s.name for s in make_plan(unlabelled, 1.0, 1e-5, rows=ROWS).stages]
 
 
 def test_the_choice_and_the_gaussian_stages_use_up_the_budget(plan: Plan) -> None:
-    gaussian = [p for p in plan.prices if p.stage != "choice"]
+    gaussian = [p for p in plan.prices if p.stage != "column selection"]
     assert math.isclose(math.fsum(p.mu**2 for p in gaussian), plan.mu**2, rel_tol=1e-9)
     spent = delta_of(plan.mu, plan.epsilon, plan.selections) + plan.discrete_delta
     assert 0.999 * plan.delta < spent <= plan.delta
@@ -102,10 +102,10 @@ def test_a_saved_choice_is_verified_and_an_impossible_one_refused(plan: Plan, tm
     release.save(tmp_path / "r")
     assert selected_column(verify(tmp_path / "r").release) == selected_column(release)
     card = (tmp_path / "r" / "CARD.md").read_text()
-    assert f"(range {plan.selections[0]:.6f})" in card and "| choice | 40%" in card
+    assert f"(range {plan.selections[0]:.6f})" in card and "| column selection | 40%" in card
     for index in (-1, FLAGS):
         with pytest.raises(ArtefactError, match="damaged"):
-            selected_column(replace(release, sums={**release.sums, "choice": torch.tensor([index])}))
+            selected_column(replace(release, sums={**release.sums, "column selection": torch.tensor([index])}))
     document = json.loads((tmp_path / "r" / "release.json").read_text())
     document["guarantee"]["choices"] = [plan.selections[0] / 2]
     (tmp_path / "r" / "release.json").write_text(json.dumps(document))
@@ -161,7 +161,7 @@ def test_beside_a_column_that_stands_out_impossible_differences_are_dropped() ->
         apart = draw.clone()
         apart[:2] = torch.tensor([signal, -signal])
         apart = torch.stack([apart, -apart])
-        usual = kept_share(apart, variance, layout, Settings())
+        usual = class_shrinkage(apart, variance, layout, Settings())
         found = _beside(usual, apart, variance, totals, classes, layout, 0, Settings())
         if drowned:  # nothing stands out: the others are left as they were
             assert torch.equal(found[:, 1:], usual[:, 1:])

@@ -9,7 +9,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpmerf.generators.maxent.consistent import consistent, kept_share, positive, positive_parts
+from dpmerf.generators.maxent.consistent import class_shrinkage, consistent, positive, positive_parts
 from dpmerf.generators.maxent.maxent_settings import Settings
 from dpmerf.plan.noisy_tables import Layout, Noisy
 
@@ -44,7 +44,7 @@ def test_a_column_that_differs_is_told_from_many_that_show_only_noise() -> None:
     apart[0, layout.span(7)] += torch.tensor([8.0, -4.0, -4.0]) * SIGMA
     S, free = layout.members, torch.tensor(sizes) - 1
     apart -= (apart @ S / torch.tensor(sizes))[:, layout.column_of]  # a class has as many rows in every column
-    found = kept_share(apart, torch.full((layout.positions,), SIGMA**2), layout, Settings())[0]
+    found = class_shrinkage(apart, torch.full((layout.positions,), SIGMA**2), layout, Settings())[0]
     alone = (1 - free * SIGMA**2 / (apart.square() @ S)[0]).clamp_min(0)  # James and Stein, each column by itself
     others = torch.arange(36) != 7
     assert found[7] > 0.9
@@ -56,7 +56,7 @@ def test_columns_that_all_differ_are_kept_as_far_as_noise_allows() -> None:
     layout = Layout(tuple(f"c{j}" for j in range(200)), (5,) * 200)
     true = 2 * SIGMA * torch.randn(1, 1_000, generator=rng)
     apart = true + SIGMA * torch.randn(1, 1_000, generator=rng)
-    found = kept_share(apart, torch.full((1_000,), SIGMA**2), layout, Settings())[0]
+    found = class_shrinkage(apart, torch.full((1_000,), SIGMA**2), layout, Settings())[0]
     assert float(found.mean()) == pytest.approx(4 / 5, abs=0.03)  # signal to signal and noise
     error = lambda share: float((share.repeat_interleave(5) * apart[0] - true[0]).square().mean())  # noqa: E731
     assert error(found) < 0.85 * error(torch.ones(200))

@@ -159,7 +159,7 @@ def test_the_default_looks_twice_at_the_pairs_that_depend_most(tmp_path: Path) -
     table = pa.table({f"c{j}": pa.array([f"v{v}" for v in values[:, j]]) for j in range(9)})
     text = "".join(f'[columns.{n}]\nkind = "category"\nvalues = ["v0", "v1", "v2", "v3"]\n' for n in table.column_names)
     plan = make_plan(Schema.parse(text), 1.0, 1e-5, rows=8_000)
-    assert [s.name for s in plan.stages] == ["discover", "tables", "second look"]
+    assert [s.name for s in plan.stages] == ["discover", "tables", "pairs again"]
     assert math.isclose(sum(p.mu**2 for p in plan.prices), plan.mu**2, rel_tol=1e-9)  # one budget for all three
     release = measure(table, plan)
     assert set(picked_pairs(release)[:2]) == {("c1", "c5"), ("c2", "c8")} and len(picked_pairs(release)) == 12
@@ -189,8 +189,8 @@ def test_a_label_that_only_a_pair_shows_is_found() -> None:
 def test_the_second_look_is_for_noise_that_limits_the_bins(epsilon: float) -> None:
     columns = "".join(f'[columns.c{j}]\nkind = "number"\nmin = 0\nmax = 1\n' for j in range(8))
     plan = make_plan(Schema.parse(columns), epsilon, 1e-5, rows=20_000)
-    assert ("second look" in [s.name for s in plan.stages]) == (plan.query(Tables).bins < 20)
+    assert ("pairs again" in [s.name for s in plan.stages]) == (plan.query(Tables).bins < 20)
 
 
 def _without_last_stage(release: Release) -> Release:
-    return replace(release, sums={name: s for name, s in release.sums.items() if name != "second look"})
+    return replace(release, sums={name: s for name, s in release.sums.items() if name != "pairs again"})

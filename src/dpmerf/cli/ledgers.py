@@ -31,7 +31,7 @@ def ledger_show(
         title = f"{file}: limit ({found['epsilon']:g}, {found['delta']:g})"
         table = Table("time", "who", "purpose", "mu", "plan", "entry", title=title)
         for entry in found["entries"]:
-            price = "".join([f"{entry['mu']:.4f}", *(f" and a choice, {r:.4f}" for r in entry["choices"])])
+            price = "".join([f"{entry['mu']:.4f}", *(f" and a selection, {r:.4f}" for r in entry["choices"])])
             table.add_row(
                 entry["time"], entry["who"] or "–", entry["purpose"], price, entry["plan"][:12], entry["hash"][:12]
             )

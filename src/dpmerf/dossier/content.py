@@ -92,7 +92,7 @@ def _promise(release: Release) -> tuple[Part, ...]:
     plan = release.plan
     odds = plan.odds
     who = "row" if plan.unit.person is None else "person"
-    choice = " and the choice of a column by noisy scores" if plan.selections else ""
+    selection = " and the selection of a column by noisy scores" if plan.selections else ""
     return (
         Text(plan.unit.describe(), "The unit."),
         Text(
@@ -109,7 +109,7 @@ def _promise(release: Release) -> tuple[Part, ...]:
             "How far it reaches.",
         ),
         Text(
-            f"Discrete Gaussian noise on whole numbers from the operating system's entropy{choice}; "
+            f"Discrete Gaussian noise on whole numbers from the operating system's entropy{selection}; "
             f"exact composition, μ = {plan.mu:.6f}; the discrete sampler's part of δ, {plan.discrete_delta:.1e}, is "
             "included. The guarantee was recomputed from the plan for this document.",
             "How it was made.",

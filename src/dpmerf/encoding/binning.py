@@ -217,8 +217,8 @@ class Binning:
             if name in grid.numeric:
                 nullable = grid.codec.schema.columns[name].nullable
                 fine = grid.numeric[name]
-                lived = support(counts[name][: fine.size], sigma)
-                mass[: lived.start] = mass[lived.stop : fine.size] = 0.0
+                occupied = support(counts[name][: fine.size], sigma)
+                mass[: occupied.start] = mass[occupied.stop : fine.size] = 0.0
                 cut = cut_numbers(mass, fine.widths, nullable, sigma, rows, bins, fine.marks)
             else:
                 cut = cut_categories(mass, sigma, most)

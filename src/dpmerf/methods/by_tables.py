@@ -35,7 +35,7 @@ def stages(asked: Request) -> tuple[Stage, ...]:
         return _with_preferred_values(asked, histograms, *_with_triples(asked, *both))
     clear = int(shares.again * (asked.rows / (s.again_signal * asked.noise)) ** 2)
     count = max(1, min(len(pairs) // s.measured_again, clear))
-    again = Stage("second look", shares.again, PairsAgain(count=count))
+    again = Stage("pairs again", shares.again, PairsAgain(count=count))
     return _with_preferred_values(asked, histograms, *_with_triples(asked, *both, again))
 
 

@@ -39,6 +39,6 @@ def stages(asked: Request) -> tuple[Stage, ...]:
     return (
         Stage("discover", s.histograms, Histograms(cells=cells, columns=names)),
         Stage("tables", s.single, tables),
-        Stage("choice", s.selection, ColumnSelection()),
-        Stage("closer look", s.selected, SelectedTable()),
+        Stage("column selection", s.selection, ColumnSelection()),
+        Stage("selected table", s.selected, SelectedTable()),
     )

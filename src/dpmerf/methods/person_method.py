@@ -119,7 +119,7 @@ def _stages(
         Stage("tables", single + pair, tables),
     )
     return (
-        stages if not again else (*stages, Stage("second look", again, PairsAgain(count=len(pairs) // settings.twice)))
+        stages if not again else (*stages, Stage("pairs again", again, PairsAgain(count=len(pairs) // settings.twice)))
     )
 
 

@@ -84,7 +84,7 @@ def check_sampler() -> None:
     """A cheap look at the installed samplers, once per process and before budget is spent: BudgetError if they are off.
 
     Right ones fail with a probability below 10⁻⁹. Noise that is missing, repeated or whose spread is off by a fifth
-    fails, and so does a choice that ignores scores or is no choice.
+    fails, and so does a selection that ignores scores.
     """
     source, sigma = OpenDPGaussian(), 2.0**20
     zeros = torch.zeros(LOOK, dtype=torch.int64)

@@ -7,7 +7,7 @@ The score of a column is by how many rows its label × column table departs from
 with the classes' shares π from what was released before, on a binary grid, so that scores are whole numbers. A row of
 class y moves one of these differences up by 1 − π[y] and the others down by as much in all, so it moves u by at most
 1 − π[y]: by less than 1, whatever the number of values. Gaussian noise on all tables would cost as if all of them were
-published; a choice costs as one (`losses.py`).
+published; a selection costs as one (`losses.py`).
 """
 
 from __future__ import annotations

@@ -6,12 +6,12 @@ from dpmerf.accounting.gaussian import at_most
 from dpmerf.features.algebra import BITS
 from dpmerf.plan import Plan
 
-FORMAT = 2  # of the words: a card of another one is not compared word by word
+FORMAT = 3  # of the words: a card of another one is not compared word by word
 NOT_PRIVATE = "NOT PRIVATE: the noise came from a source for tests and protects nobody"
 
 
 def card(plan: Plan, noise: str, private: bool, rows: str, column: str | None, charged: str) -> str:
-    """Markdown. `column` is the one that was chosen, if there is a choice; `charged` says which ledger was."""
+    """Markdown. `column` is the one that was chosen, if there is a selection; `charged` says which ledger was."""
     odds = plan.odds
     test = "" if private else f"\n> {NOT_PRIVATE}.\n"
     stages = "\n".join(
@@ -19,7 +19,7 @@ def card(plan: Plan, noise: str, private: bool, rows: str, column: str | None, c
         f"{p.coordinates:,} |"
         for p in plan.prices
     )
-    choice = "".join(f"the choice of '{column}' (range {r:.6f}) composed with it; " for r in plan.selections)
+    chosen = "".join(f"the selection of '{column}' (range {r:.6f}) composed with it; " for r in plan.selections)
     return f"""# Guarantee
 {test}
 This release is ({plan.epsilon:g}, {plan.delta:g})-differentially private.
@@ -30,7 +30,7 @@ This release is ({plan.epsilon:g}, {plan.delta:g})-differentially private.
   odds their belief cannot pass {odds.posterior:.1%}, except with a probability of at most {at_most(odds.passed)}.
 - **What is not protected.** Facts about the whole group (they are what synthetic data is for); the schema and the
   plan; {_open(plan)}; other releases of the same data that are not in the same ledger.
-- **How it was accounted.** Gaussian mechanism, exact composition: mu = {plan.mu:.6f}; {choice}the discrete sampler adds
+- **How it was accounted.** Gaussian mechanism, exact composition: mu = {plan.mu:.6f}; {chosen}the discrete sampler adds
   {plan.discrete_delta:.1e} to delta, which is included. Noise: {noise}.
 - **Ledger.** {charged}
 - **Rows.** {rows}. Everything made from this release (models, synthetic rows, tuning) costs nothing more.

@@ -312,7 +312,7 @@ def toml_of(text: str) -> dict[str, Any] | Problem:
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        return Problem(None, None, None, f" is not valid TOML: {error}. Mend that line")
+        return Problem(None, None, None, f" is not valid TOML: {error}. Fix that line")
     except RecursionError:
         return Problem(None, None, None, " is not valid TOML: nested too deeply")
     except ValueError:  # Python reads whole numbers of at most some thousand digits, and years up to 9999

@@ -169,13 +169,15 @@ def shrunk(
     prior = totals * (classes / classes.sum())[:, None]
     apart = by_class + (totals - by_class.sum(0)) / C - prior
     variance = variance * (1 - 1 / C)
-    kept = kept_share(apart, variance, layout, s)
+    kept = torch.ones(len(apart), len(layout.sizes))
+    if s.shrink_classes:
+        kept = class_shrinkage(apart, variance, layout, s)
     if closer is not None:
         kept = _beside(kept, apart, variance, totals, classes, layout, closer, s)
     return prior, apart, kept
 
 
-def kept_share(apart: Tensor, variance: Tensor, layout: Layout, s: Settings, most: Tensor | None = None) -> Tensor:
+def class_shrinkage(apart: Tensor, variance: Tensor, layout: Layout, s: Settings, most: Tensor | None = None) -> Tensor:
     """(C, q) how much of a class's difference from the whole is kept in a column: adaptive shrinkage (Stephens 2017).
 
     In some columns a class does not differ, in others by a normal of one of several variances. All columns together say
@@ -227,7 +229,7 @@ def _beside(
         rows = classes.sum()
         spread = 1 - (totals / rows).square() @ layout.members  # (q,) of a column's values
         most = (classes * (1 - classes / rows)).square()[:, None] * spread.clamp_min(1e-3)
-        kept = kept_share(apart, variance, layout, s, most.double())
+        kept = class_shrinkage(apart, variance, layout, s, most.double())
     kept = kept.clone()
     kept[:, closer] = torch.maximum(kept[:, closer], own)
     return kept

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -54,7 +56,7 @@ def _column(
             masses = (masses / variance + here.sum(0) / other) / (1 / variance + 1 / other)
             variance = 1 / (1 / variance + 1 / other)
             runs = Runs((parts == torch.arange(len(masses))[:, None]).double().numpy(), here.sum(0).numpy(), other**0.5)
-        tail = any(ends)
+        tail, noise = s.shaped and any(ends), sigma if s.shaped else math.inf
         if tail:
             fading = _tail(histogram[cells], widths, sigma, total, ends, runs)
             tail = _misfit(histogram[cells], fading, sigma) <= _misfit(
@@ -62,12 +64,12 @@ def _column(
             )
             widths = fading if tail else widths
         spread = torch.zeros_like(masses).index_add(0, parts, widths)
-        share = _shrink(masses, spread, float(variance.mean()) ** 0.5, total, sloped, tail)
+        share = _shrink(masses, spread, float(variance.mean()) ** 0.5 if s.shaped else math.inf, total, sloped, tail)
         inside = torch.zeros(len(cells), dtype=torch.float64)  # of its part
         for k in range(len(share)):
             own = torch.nonzero(parts == k).flatten()
             mass = max(total * float(share[k]), 1.0)
-            inside[own] = _shrink(histogram[cells[own]], widths[own], sigma, mass, sloped, tail)
+            inside[own] = _shrink(histogram[cells[own]], widths[own], noise, mass, sloped, tail)
         of_class = share.expand(C, -1)
         if here is not None and by_class is not None and C > 1 and len(share) > 1:
             of_class = _split(here, by_class[:, b], share, noisy.part_sigma, s.part_rounds)

@@ -29,6 +29,7 @@ class Settings:
     sum_rounds: int = 10  # that fit counts to the sums they must have
     stands_out: float = 0.75  # of the selected table that is no noise: from there on other columns are held to it
     class_variances: int = 9  # halvings of the largest variance of a class's differences
+    shrink_classes: bool = True  # differences of classes, by as much as they look like noise
     null_columns: float = 10.0  # that do not differ, assumed beside the real ones: as in the paper of the method
 
     # ridges
@@ -58,6 +59,7 @@ class Settings:
     left_rounds: int = 5  # that fit what is left to its margins
 
     # numbers inside their bins
+    shaped: bool = True  # densities inside bins follow the histograms; else they are flat
     part_rounds: int = 5  # that fit classes and totals of a bin's parts to each other
     inside_sweeps: int = 5  # Gibbs sweeps of a row's numbers given its bins
     most_correlation: float = 0.99  # of two columns

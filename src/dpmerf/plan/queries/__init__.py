@@ -1,6 +1,6 @@
 """Queries: what stages measure, one file a kind. `AnyQuery` names them all: how a stored one is read."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
 from pydantic import Field, TypeAdapter
 
@@ -35,7 +35,7 @@ AnyQuery = Annotated[
 ]
 
 _OWN: TypeAdapter[AnyQuery] = TypeAdapter(AnyQuery)
-_KINDS = frozenset(kind.model_fields["kind"].default for kind in Query.__subclasses__())
+_KINDS = frozenset(word for kind in Query.__subclasses__() for word in get_args(kind.model_fields["kind"].annotation))
 
 
 def read_query(data: Any) -> Query:

@@ -33,7 +33,7 @@ class ColumnSelection(Query):
     once: ClassVar[bool] = True
     after: ClassVar[type[Query] | None] = Tables
 
-    kind: Literal["choice"] = "choice"  # as stored
+    kind: Literal["column selection", "choice"] = "column selection"  # the second in older files
 
     def nominal(self, plan: Plan) -> FeatureMap:
         """Over as many bins as there can be."""

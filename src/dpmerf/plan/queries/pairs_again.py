@@ -50,7 +50,7 @@ class PairsAgain(Query):
     derives: ClassVar[tuple[str, ...]] = ("chosen",)
     recounts: ClassVar[bool] = True
 
-    kind: Literal["second look"] = "second look"  # as stored
+    kind: Literal["pairs again", "second look"] = "pairs again"  # the second in older files
     count: int = Field(ge=1, le=100_000)
 
     def nominal(self, plan: Plan) -> FeatureMap:

@@ -24,7 +24,7 @@ class SelectedTable(Query):
     once: ClassVar[bool] = True
     after: ClassVar[type[Query] | None] = ColumnSelection
 
-    kind: Literal["closer look"] = "closer look"  # as stored
+    kind: Literal["selected table", "closer look"] = "selected table"  # the second in older files
 
     def nominal(self, plan: Plan) -> FeatureMap:
         """Of the column with the most bins."""
