@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from command import dpmerf
 from dpmerf.errors import ArtefactError, DataError
 from dpmerf.folders import check_writable, keep
 from dpmerf.methods.presets import make_plan
@@ -218,3 +219,22 @@ def test_stopped_in_the_middle(how: signal.Signals, tmp_path: Path) -> None:
         assert words.startswith("error: stopped") and words.count("\n") == 1
     assert _leftovers(tmp_path) == []
     assert len(Ledger.load(tmp_path / "study.ledger").entries()) == 1
+
+
+@pytest.mark.parametrize("neighbours", ["replace", "add-remove"])
+def test_no_rows_of_no_person(neighbours: str, tmp_path: Path) -> None:
+    """A table without rows is the neighbour of one with a single person: it is released like any other."""
+    columns = '[columns.p]\nkind = "id"\n[columns.x]\nkind = "number"\nmin = 0\nmax = 1\n[columns.b]\nkind = "flag"\n'
+    (tmp_path / "s.toml").write_text(columns)
+    (tmp_path / "none.csv").write_text("p,x,b\n")
+    (tmp_path / "one.csv").write_text("p,x,b\n7,0.5,yes\n")
+    asked = ["--epsilon", "1", "--rows", "100", "--unit", "person:p,2", "--neighbours", neighbours]
+    assert dpmerf("plan", "s.toml", *asked, "-o", "p.json", cwd=tmp_path).returncode == 0
+    said = []
+    for name in ("none", "one"):
+        words = ["release", f"{name}.csv", "--plan", "p.json", "--ledger", f"{name}.ledger", "-o", name, "-q"]
+        ended = dpmerf(*words, cwd=tmp_path)
+        said.append((ended.returncode, ended.stdout, ended.stderr))
+        assert dpmerf("verify", name, "-q", cwd=tmp_path).returncode == 0
+        assert len(Ledger.load(tmp_path / f"{name}.ledger").entries()) == 1
+    assert said[0] == said[1] and said[0][0] == 0

@@ -92,7 +92,13 @@ def test_words_in_a_picture_are_words() -> None:
 
 
 def test_files_are_not_written_over_unless_asked(place: Path) -> None:
-    for words in (["schema", "draft", "data.csv", "-o", "there.toml"], ["demo-data", "table.parquet"]):
+    asked = ["synth", "data.csv", "--schema", "schema.toml", "--epsilon", "1", "-o", "out", "--steps", "2", "-q"]
+    assert dpmerf(*asked, cwd=place).returncode == 0
+    for words in (
+        ["schema", "draft", "data.csv", "-o", "there.toml"],
+        ["sample", "out/model", "-n", "5", "-o", "rows.csv"],
+        ["demo-data", "table.parquet"],
+    ):
         assert dpmerf(*words, cwd=place).returncode == 0
         before = (place / words[-1]).read_bytes()
         refused = dpmerf(*words, cwd=place)

@@ -1,4 +1,4 @@
-"""`python -m fuzz --cases 20000`: the whole campaign, or with --kind and --number one case of it again."""
+"""`python -m fuzz --cases 20000`: the whole campaign; with --kind one kind, with --number one case of it again."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 from random import Random
 
 from command import dpmerf
-from fuzz import faults, files, pages, words
+from fuzz import bombs, faults, files, pages, words
 from fuzz.campaign import Maker, Tally, error, judged, run_kind, table
 from fuzz.ground import Ground, lay
 
@@ -40,11 +40,18 @@ def makers(ground: Ground) -> dict[str, tuple[Maker, float]]:
 
 
 def campaign(
-    ground: Ground, place: Path, cases: int, say: Callable[[str], None], keep: Callable[[Tally], None] = lambda t: None
+    ground: Ground,
+    place: Path,
+    cases: int,
+    say: Callable[[str], None],
+    keep: Callable[[Tally], None] = lambda t: None,
+    only: str | None = None,
 ) -> list[Tally]:
-    """All kinds of hostile input; `keep` gets the tally of each kind as soon as it is done."""
+    """All kinds of hostile input, or one; `keep` gets the tally of each kind as soon as it is done."""
     tallies: list[Tally] = []
     for kind, (make, share) in makers(ground).items():
+        if only not in (None, kind):
+            continue
         kept = dict(os.environ)
         tallies.append(run_kind(kind, make, ground.folder, place, range(max(1, round(cases * share))), say))
         os.environ.clear()
@@ -53,25 +60,18 @@ def campaign(
     return tallies
 
 
-def all_faults(
-    ground: Ground, place: Path, say: Callable[[str], None], keep: Callable[[Tally], None] = lambda t: None
-) -> list[Tally]:
-    """Every fault point of `release` and `synth`, limits, signals and races."""
-    box = place / "faults"
-    steps: list[Callable[[], Tally]] = [
-        lambda: faults.every_fault(ground, box, faults.RELEASE, faults.ERRORS, say),
-        lambda: faults.every_fault(ground, box, faults.SYNTH, faults.ERRORS, say),
-        lambda: faults.limits(ground, box, faults.RELEASE, say, 14),
-        lambda: faults.limits(ground, box, faults.SYNTH, say, 14),
-        lambda: faults.signals(ground, box, faults.RELEASE, say, 60),
-        lambda: faults.signals(ground, box, faults.SYNTH, say, 45),
-        lambda: faults.races(ground, box, say, 20),
-    ]
-    tallies = []
-    for step in steps:
-        tallies.append(step())
-        keep(tallies[-1])
-    return tallies
+def steps(ground: Ground, box: Path, say: Callable[[str], None]) -> dict[str, Callable[[], Tally]]:
+    """Bombs, every fault point of `release` and `synth`, limits, signals and races."""
+    return {
+        "bombs": lambda: bombs.run(ground, box, say),
+        "faults of release": lambda: faults.every_fault(ground, box, faults.RELEASE, faults.ERRORS, say),
+        "faults of synth": lambda: faults.every_fault(ground, box, faults.SYNTH, faults.ERRORS, say),
+        "limits of release": lambda: faults.limits(ground, box, faults.RELEASE, say, 14),
+        "limits of synth": lambda: faults.limits(ground, box, faults.SYNTH, say, 14),
+        "signals to release": lambda: faults.signals(ground, box, faults.RELEASE, say, 60),
+        "signals to synth": lambda: faults.signals(ground, box, faults.SYNTH, say, 45),
+        "races for a ledger": lambda: faults.races(ground, box, say, 20),
+    }
 
 
 def again(ground: Ground, place: Path, kind: str, number: int) -> None:
@@ -91,7 +91,8 @@ def _empty(place: Path) -> Path:
 def main() -> int:
     said = argparse.ArgumentParser(prog="python -m fuzz")
     said.add_argument("--cases", type=int, default=20_000)
-    said.add_argument("--kind", choices=list(KINDS))
+    named = [*KINDS, *steps(Ground(Path()), Path(), error)]
+    said.add_argument("--kind", choices=named)
     said.add_argument("--number", type=int)
     said.add_argument("--no-faults", action="store_true")
     said.add_argument("--page", type=Path, help="a page to write, and its figures beside it")
@@ -104,9 +105,11 @@ def main() -> int:
             return 0
         start = time.process_time()
         keep = partial(pages.keep, asked.page) if asked.page else lambda tally: None
-        tallies = campaign(ground, place, asked.cases, error, keep) if asked.cases else []
-        if not asked.no_faults:
-            tallies += all_faults(ground, place, error, keep)
+        tallies = campaign(ground, place, asked.cases, error, keep, asked.kind) if asked.cases else []
+        for kind, step in steps(ground, place / "faults", error).items():
+            if asked.kind == kind or (asked.kind is None and not asked.no_faults):
+                tallies.append(step())
+                keep(tallies[-1])
     print(table(tallies))
     print(f"{sum(t.cases for t in tallies):,} cases, {time.process_time() - start:.0f} CPU seconds")
     return int(any(t.broken for t in tallies))

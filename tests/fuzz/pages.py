@@ -19,10 +19,11 @@ Written by `make fuzz` (`python -m fuzz --cases 20000 --page docs/campaign.md`).
 go through the command itself, each with a planted cell. Then every write, sync, rename, folder, lock and opening of
 `release` and `synth` fails, once and for good, as a full disk, an I/O error, an interruption and a read-only disk; then
 limits of memory, of files and of their sizes, signals at every moment, and two or five processes with one ledger.
+Bombs are files below 100 MB that unfold to gigabytes, or claim to; each has a process of its own.
 
 Broken would be: an internal error, a traceback, a planted cell that is said, more than 60 CPU seconds, a file that
-nobody asked for, a ledger that counts too little, a release that is paid for and lost. Refused when paid: the damage
-showed when rows were read.
+nobody asked for, a bomb that takes more than 2 GB, a ledger that counts too little, a release that is paid for and
+lost. Refused when paid: the damage showed when rows were read.
 
 """
 
@@ -31,7 +32,7 @@ def keep(page: Path, tally: Tally) -> None:
     """Store one kind, and write the page again."""
     store = page.with_suffix(".json")
     found = json.loads(store.read_text(encoding="utf-8")) if store.exists() else {}
-    found[tally.kind] = {**asdict(tally), "commit": _commit()}
+    found[tally.kind] = {**asdict(tally), "broken": dict(tally.broken), "commit": _commit()}
     store.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     page.write_text(text(found), encoding="utf-8")
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fuzz import faults
+from fuzz import bombs, faults
 from fuzz.__main__ import campaign
 from fuzz.ground import Ground, lay
 
@@ -23,6 +23,30 @@ def test_hostile_input_of_every_kind(ground: Ground, tmp_path: Path) -> None:
     assert not said
     assert sum(t.cases for t in tallies) >= 140 and all(t.cases for t in tallies)
     assert any(t.accepted for t in tallies) and any(t.refused for t in tallies)
+
+
+SMALL_BOMBS = [
+    "release that claims large pairs",
+    "release.json, brackets",
+    "sums that claim 8 TB",
+    "pictures of 128 × 128 × 3",
+    "png with a text of 1 GB",
+]
+
+
+def test_some_bombs(ground: Ground, tmp_path: Path) -> None:
+    said: list[str] = []
+    tally = bombs.run(ground, tmp_path / "x", said.append, SMALL_BOMBS)
+    assert not said and tally.cases == len(SMALL_BOMBS) and 50_000 < tally.peak < 1_000_000  # kB
+
+
+def test_the_judge_sees_a_process_that_takes_too_much(ground: Ground, tmp_path: Path) -> None:
+    """Planted: the memory allowed is less than Python's own."""
+    name = "sums that claim 8 TB"
+    with pytest.MonkeyPatch.context() as planted:
+        planted.setattr(bombs, "MOST_MB", 10)
+        (wrong,) = bombs.one(name, bombs.BOMBS[name], ground, tmp_path / "x", bombs.Tally("planted"))
+    assert wrong.endswith(" MB")
 
 
 def test_a_full_disk_at_every_call_of_a_release(ground: Ground, tmp_path: Path) -> None:

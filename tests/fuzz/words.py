@@ -20,10 +20,10 @@ QUESTIONS = [
     "count where ward = 'a'",
 ]
 SQL = [
-    "SELECT ward, AVG(age) FROM t WHERE dose < 3 AND ill GROUP BY ward",
-    "SELECT COUNT(*) FROM t WHERE ward IN ('a', 'b') OR NOT ill",
+    "SELECT SUM(dose) FROM t WHERE age = ward",
     f"SELECT SUM(dose) FROM t WHERE ward = '{MARKER}'",
     "SELECT * FROM t; DROP TABLE t",
+    "SELECT COUNT(*) FROM t JOIN u ON t.a = u.a HAVING COUNT(*) > 3 ORDER BY 1 LIMIT 2",
 ]
 NUMBERS = ["0", "-1", "1", "nan", "inf", "1e308", "1e-320", "9" * 400, "0x10", "", "1,5", "٣", "--", "1e5"]
 OPTIONS = [
@@ -78,12 +78,55 @@ def question(ground: Ground, rng: Random, place: Path) -> list[str]:
     ]
 
 
+VALUES = {
+    "age": ["0", "50", "-3", "1e9", "3.5", "NULL"],
+    "dose": ["1.5", "0", "-1", "'2'", "NULL"],
+    "ward": ["'a'", "'b'", "'else'", "'no such'", "NULL", "1"],
+    "seen": ["'2020-03-01'", "'2020-13-45'", "DATE '2020-03-01'", "NULL"],
+    "ill": ["TRUE", "FALSE", "'yes'", "1", "NULL"],
+}
+
+
+def _aggregate(rng: Random) -> str:
+    name = rng.choice(list(VALUES))
+    number = rng.choice(["age", "dose"])
+    return rng.choice(
+        [
+            "COUNT(*)",
+            f"AVG({number})",
+            f"SUM({number}) AS s",
+            f"VARIANCE({number})",
+            f"MEDIAN({number})",
+            f"AVG({name} = {rng.choice(VALUES[name])})",
+            f"QUANTILE({number}, {rng.choice(['0.5', '0.99', '1', '2', 'NULL', 'TRUE', '-0.1', number])})",
+            f"{rng.choice(['MAX', 'COUNT', 'AVG', 'MEDIAN', 'QUANTILE'])}({rng.choice([name, ''])})",
+        ]
+    )
+
+
+def _where(rng: Random) -> str:
+    name = rng.choice(list(VALUES))
+    value, other = rng.choice(VALUES[name]), rng.choice(VALUES[name])
+    sign = rng.choice(["=", "=", "<", "<=", ">", ">=", "<>"])
+    plain = [f"{name} {sign} {value}", f"({name} = {value})", f"{name} IN ({value}, {other})", f"{name} IS NULL"]
+    return rng.choice([*plain, *plain, f"{name} BETWEEN {value} AND {other}", f"NOT {name}", f"{name} LIKE {value}"])
+
+
 def sql(ground: Ground, rng: Random, place: Path) -> list[str]:
-    parts = rng.choice(SQL).split()
-    for _ in range(rng.choice([0, 1, 2, 3])):
-        parts[rng.randrange(len(parts))] = rng.choice([*NUMBERS, *parts, "(", ")", "NULL", "'", "UNION", "CASE", "/*"])
+    """A statement of the understood form, with any value; every third is broken by words."""
+    by = rng.sample(list(VALUES), rng.choice([0, 0, 1, 2]))
+    text = "SELECT " + ", ".join([*by, *(_aggregate(rng) for _ in range(rng.choice([1, 1, 2])))]) + " FROM t"
+    where = [_where(rng) for _ in range(rng.choice([0, 0, 1, 2]))]
+    text += f" WHERE {rng.choice([' AND ', ' AND ', ' OR ']).join(where)}" if where else ""
+    text += f" GROUP BY {', '.join(by)}" if by else ""
+    if rng.random() < 0.33:
+        parts = rng.choice([text, *SQL]).split()
+        for _ in range(rng.choice([1, 2, 3])):
+            strange = [*NUMBERS, *parts, "(", ")", "NULL", "'", "UNION", "CASE", "/*"]
+            parts[rng.randrange(len(parts))] = rng.choice(strange)
+        text = " ".join(parts)
     _lay(ground, place, ["", "release"])
-    return ["answer", "release", " ".join(parts)]
+    return ["answer", "release", text]
 
 
 def command_line(ground: Ground, rng: Random, place: Path) -> list[str]:

@@ -181,3 +181,9 @@ def test_design_is_fitted_on_the_training_rows_only():
     assert x.dtype == np.float32 and x.shape == (1500, 1 + 2 + 3)
     assert abs(x[:, 0].mean()) < 1e-4 and not np.isnan(x).any()
     assert design(rows(10, 5)).shape == (10, 6)
+
+
+def test_a_category_of_very_many_values_has_few_places():
+    many, few = Coded("x", np.arange(50_000), 50_000, False), Coded("y", np.array([2, 0, 1]), 3, False)
+    assert many.onehot(np.float32).shape == (50_000, 512) and (many.onehot().sum(axis=1) == 1).all()
+    assert (few.onehot() == np.eye(3)[few.codes]).all()

@@ -88,6 +88,10 @@ def test_sql(mixed_schema: Schema) -> None:
         "SELECT AVG(x) FROM r",
         "SELECT COUNT(*) FROM r JOIN s ON r.a = s.a",
         "SELECT COUNT(DISTINCT age) FROM r",
+        "SELECT QUANTILE(age, NULL) FROM r",
+        "SELECT QUANTILE(age, TRUE) FROM r",
+        "SELECT QUANTILE(age) FROM r",
+        "SELECT COUNT(*) FROM r; DROP TABLE r",
         "SELECT " * 3000,
     ],
 )

@@ -47,7 +47,7 @@ class Fine:
         elif spans:
             self.edges = _equal_spans(axis, self.step, top, most, spans)
         else:
-            self.edges = _edges(axis, self.step, top, most)
+            self.edges = _edges(axis, self.step, top, most).copy()
         if cuts := [k for k in splits(self.step) if 0 < k <= top]:  # where rules of the schema cut the column
             self.edges = np.unique(np.concatenate([self.edges, cuts]))
 

@@ -18,6 +18,7 @@ from dpmerf.evaluate.axis_cells import AxisCells
 from dpmerf.schema import Category, Numeric, Schema
 
 BINS = 20
+MOST_PLACES = 512  # of a category in a matrix: values beyond share the places of others (feature hashing)
 
 
 @final
@@ -33,6 +34,13 @@ class Coded:
     def shares(self) -> np.ndarray:
         """(size,) the fraction of rows in each bin."""
         return np.bincount(self.codes, minlength=self.size) / max(1, len(self.codes))
+
+    def onehot(self, dtype: type[np.floating] = np.float64) -> np.ndarray:
+        """(n, places) zeros and a one; a matrix as wide as 50,000 values would not fit into memory."""
+        places = min(self.size, MOST_PLACES)
+        found = np.zeros((len(self.codes), places), dtype)
+        found[np.arange(len(self.codes)), self.codes % places] = 1
+        return found
 
 
 @final
@@ -125,8 +133,7 @@ class Rows:
                 if self.schema.columns[name].nullable:
                     parts.append(self.null(name)[:, None].astype(float))
             else:
-                coded = self.coded(name)
-                parts.append(np.eye(coded.size)[coded.codes] / np.sqrt(2))
+                parts.append(self.coded(name).onehot() / np.sqrt(2))
         return np.concatenate(parts, axis=1)
 
     def level_name(self, name: str, code: int) -> str:
@@ -174,9 +181,8 @@ class Design:
                 if rows.schema.columns[name].nullable:
                     parts.append(rows.null(name)[:, None].astype(np.float32))
             else:
-                coded = rows.coded(name)
-                onehot = np.eye(coded.size, dtype=np.float32)[coded.codes]
-                parts.append(onehot[:, 1:] if coded.size == 2 else onehot)
+                onehot = rows.coded(name).onehot(np.float32)
+                parts.append(onehot[:, 1:] if onehot.shape[1] == 2 else onehot)
         return np.concatenate(parts, axis=1)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from dpmerf.errors import AnswerError
 from dpmerf.inference.questions import Condition, Question, question
 from dpmerf.inference.words import condition
+from dpmerf.metadata.sql import statements
 from dpmerf.schema import Schema
 
 _FORM = "Understood: SELECT COUNT(*), AVG(x), AVG(x = 'value'), SUM(x), VARIANCE(x), MEDIAN(x), QUANTILE(x, 0.9) "
@@ -23,9 +24,12 @@ def parse(schema: Schema, text: str) -> list[Question]:
             "SQL needs sqlglot: pip install 'dpmerf[sql]'. Or ask in words: mean of age by ward"
         ) from None
     try:
-        tree = sqlglot.parse_one(text)
+        trees = statements(text)
     except (sqlglot.errors.SqlglotError, RecursionError):
         raise AnswerError(f"this is not SQL that can be read. {_FORM}") from None
+    if len(trees) != 1:
+        raise AnswerError(f"one statement is expected, and here are {len(trees)}. {_FORM}")
+    tree = trees[0]
     allowed = {"expressions", "from", "from_", "where", "group"}
     if not isinstance(tree, exp.Select) or any(v for k, v in tree.args.items() if k not in allowed):
         raise AnswerError(f"only a plain SELECT is understood. {_FORM}")
@@ -55,7 +59,7 @@ def _aggregate(schema: Schema, e: Any, by: list[str], where: list[Condition]) ->
     if isinstance(e, exp.Avg) and isinstance(e.this, exp.EQ):
         return question(schema, "share", _column(e.this.this), by=by, where=where, value=_value(e.this.expression))
     if isinstance(e, exp.Quantile):
-        return question(schema, "quantile", _column(e.this), by=by, where=where, q=float(_value(e.args["quantile"])))
+        return question(schema, "quantile", _column(e.this), by=by, where=where, q=_number(e.args.get("quantile")))
     names = {exp.Avg: "mean", exp.Sum: "sum", exp.Variance: "variance", exp.VariancePop: "variance"}
     if type(e) in names:
         return question(schema, names[type(e)], _column(e.this), by=by, where=where)
@@ -87,6 +91,13 @@ def _column(e: Any) -> str:
     if not isinstance(e, exp.Column):
         raise AnswerError(f"a column is expected where '{e.sql() if e is not None else ''}' stands. {_FORM}")
     return str(e.name)
+
+
+def _number(e: Any) -> float:
+    found = None if e is None else _value(e)
+    if isinstance(found, bool) or not isinstance(found, int | float):
+        raise AnswerError(f"QUANTILE needs a number between 0 and 1. {_FORM}")
+    return float(found)
 
 
 def _value(e: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 from dpmerf.errors import SchemaError
@@ -28,7 +29,9 @@ def read(text: str, table: str | None = None, dialect: str | None = None) -> Tab
     except ModuleNotFoundError:
         raise SchemaError("reading SQL needs the package sqlglot: pip install 'dpmerf[sql]'") from None
     try:
-        parsed = [s for s in sqlglot.parse(text, read=dialect) if s is not None]
+        parsed = statements(text, dialect)
+    except RecursionError:
+        raise SchemaError("this SQL is nested too deeply to be read") from None
     except sqlglot.errors.SqlglotError as problem:
         told = getattr(problem, "errors", None)
         where = told[0].get("line") if told else None
@@ -47,6 +50,21 @@ def read(text: str, table: str | None = None, dialect: str | None = None) -> Tab
     if not tables:
         raise SchemaError("there is no CREATE TABLE with columns in this SQL")
     return _table(pick_table(tables, table), enums, exp)
+
+
+def statements(text: str, dialect: str | None = None) -> list[Any]:
+    """What sqlglot makes of a text. Its log is not shown: it quotes the text, and a dump of a database holds rows."""
+    import sqlglot
+
+    def nothing(record: logging.LogRecord) -> bool:
+        return False
+
+    log = logging.getLogger("sqlglot")
+    log.addFilter(nothing)
+    try:
+        return [s for s in sqlglot.parse(text, read=dialect) if s is not None]
+    finally:
+        log.removeFilter(nothing)
 
 
 def _table(schema: Any, enums: dict[str, list[str]], exp: Any) -> TableFacts:

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from dpmerf.errors import DataError
 from dpmerf.schema.notation import Reading
-from dpmerf.sources.csv_records import BLOCK, Records
+from dpmerf.sources.csv_records import BLOCK, Records, long_fields
 from dpmerf.sources.object_store import FilePath
 from dpmerf.sources.table import Rows, changed, check_same, distinct, readable, seen
 
@@ -170,11 +170,14 @@ def first_line(stream: BinaryIO, path: FilePath) -> bytes:
             return line[: at + wide - at % wide] if wide == 2 else line[:at]
     if not line.strip():
         raise DataError(f"{path} is empty: it has no header line")
+    if len(line) >= LONGEST_HEADER and b"\r" not in line:
+        raise DataError(f"the first line of {path} does not end within a megabyte: it is no header")
     return line
 
 
 def _split(header: str, mark: str) -> list[str]:
-    return next(csv.reader(io.StringIO(header, newline=""), delimiter=mark), [])
+    with long_fields():  # a wide header is one long name where it is split at another mark
+        return next(csv.reader(io.StringIO(header, newline=""), delimiter=mark), [])
 
 
 def _note(words: str) -> None:

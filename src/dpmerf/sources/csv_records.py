@@ -37,7 +37,7 @@ class Records:
     def _next(self) -> list[str] | None:
         """The next record."""
         self._lines.start()
-        with _long_fields():
+        with long_fields():
             return next(self._reader, None)
 
     def columns(self, places: list[int]) -> Iterator[list[pa.Array]]:
@@ -106,7 +106,7 @@ class _Lines:
 
 
 @contextmanager
-def _long_fields() -> Iterator[None]:
+def long_fields() -> Iterator[None]:
     """The csv module's limit belongs to the process: it is put back."""
     before = csv.field_size_limit(LONGEST)
     try:
@@ -170,7 +170,7 @@ def _fast(block: bytes, delimiter: str, width: int, places: list[int]) -> list[p
         )
     except pa.ArrowException:
         return None
-    with _long_fields():
+    with long_fields():
         rest = _columns([record for record in csv.reader(odd, delimiter=delimiter) if record], places)
     return [pa.concat_arrays([*column.chunks, more]) for column, more in zip(table.columns, rest, strict=True)]
 
