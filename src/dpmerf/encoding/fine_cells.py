@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import lru_cache
 from typing import TYPE_CHECKING, final
 
 import numpy as np
@@ -100,6 +101,7 @@ def _equal_spans(axis: Axis, step: float, top: int, most: int, spans: tuple[int,
     return np.unique(np.concatenate([[0, top + 1], inner]))
 
 
+@lru_cache(2**12)  # a plan asks for the same cells several times, and many columns are alike
 def _edges(axis: Axis, step: float, top: int, most: int) -> np.ndarray:
     anchor = round((min(max(0.0, axis.low), axis.high) - axis.low) / step)
     sides = (anchor > 0) + (anchor < top)
