@@ -19,7 +19,7 @@ from dpmerf.encoding import cells, listed, pixels, readable
 from dpmerf.encoding.derived import Relations
 from dpmerf.encoding.reading import numbers_of, read
 from dpmerf.encoding.stored_types import check_fits
-from dpmerf.encoding.writing import arrow_type, id_array, number_array, restored
+from dpmerf.encoding.writing import arrow_type, category_array, id_array, number_array, restored
 from dpmerf.errors import SchemaError
 from dpmerf.lazy import torch
 from dpmerf.schema import Category, Flag, Id, Image, Numeric, Schema
@@ -265,11 +265,12 @@ class Codec:
                 array = number_array(column, values[name])
             elif isinstance(column, Image):
                 array = pixels.decode(batch.numbers.double().numpy(), column)
+            elif isinstance(column, Category):
+                array = category_array(column, values[name], first_id)
             else:
-                assert isinstance(column, Category | Flag)
+                assert isinstance(column, Flag)
                 levels: tuple[object, ...] = column.levels + ((None,) if column.nullable else ())
-                dictionary = pa.array(levels, from_pandas=False)
-                array = dictionary.take(pa.array(values[name]))
+                array = pa.array(levels, from_pandas=False).take(pa.array(values[name]))
             arrays.append(restored(array, self.types[name], self.declared.notation(name).zone))
         return pa.Table.from_arrays(arrays, names=list(self.declared.columns))
 

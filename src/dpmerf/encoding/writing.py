@@ -9,7 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dpmerf.errors import SchemaError
-from dpmerf.schema import AnyColumn, Id, Numeric
+from dpmerf.schema import AnyColumn, Category, Id, Numeric
+from dpmerf.schema.kinds.listed_kinds import PATTERN
 from dpmerf.schema.patterns import Pattern
 
 
@@ -53,6 +54,35 @@ def id_array(column: Id, first: int, n: int) -> pa.Array:
     if not column.pattern:
         return pa.array(np.arange(first, first + n), pa.int64())
     return pa.array(Pattern.parse(column.pattern).ids(first, n), pa.string())
+
+
+def category_array(column: Category, codes: np.ndarray, first: int) -> pa.Array:
+    """Values by their codes, the last of a nullable column for null; `other` as `other_from` says.
+
+    Which value a row gets follows from its number alone: the same rows are written the same.
+    """
+    levels: tuple[object, ...] = column.levels + ((None,) if column.nullable else ())
+    array = pa.array(levels, from_pandas=False).take(pa.array(codes))
+    other = codes == len(column.levels) - 1
+    if not column.other_from or not other.any():
+        return array
+    taken = {*column.levels, *column.synonyms}
+    if isinstance(column.other_from, str):
+        pattern = Pattern.parse(column.other_from.removeprefix(PATTERN))
+        drawn = pattern.ids_at(_scattered(first, len(codes)) % np.uint64(min(pattern.capacity, 2**62)))
+        drawn = np.where(np.isin(drawn, list(taken)), str(column.other), drawn)
+        return pc.if_else(pa.array(other), pa.array(drawn, array.type), array)
+    free = pa.array([v for v in column.other_from if v not in taken], array.type)
+    return pc.if_else(pa.array(other), free.take(pa.array(_scattered(first, len(codes)) % np.uint64(len(free)))), array)
+
+
+def _scattered(first: int, n: int) -> np.ndarray:
+    """(n,) 64 even bits for each of the numbers from `first` on (SplitMix64)."""
+    with np.errstate(over="ignore"):
+        x = np.arange(first, first + n).astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+        x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        return x ^ (x >> np.uint64(31))
 
 
 def number_array(column: Numeric, values: np.ndarray) -> pa.Array:

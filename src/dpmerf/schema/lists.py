@@ -1,8 +1,8 @@
 """Lists of values that stand elsewhere: in a file beside the schema, or in a package of public codes.
 
 `values = "icd10.csv"` takes the first column of a CSV file with a header line, `"icd10.csv#code"` the column of that
-name, `"codes.txt"` a value a line. `"list:iso-3166-1"` and the like are public code lists. What a schema holds after
-it is read, and what a plan stores, are the values themselves.
+name, `"codes.txt"` a value a line; `other_from` likewise. `"list:iso-3166-1"` and the like are public code lists. What
+a schema holds after it is read, and what a plan stores, are the values themselves.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from dpmerf.schema.explain import Problem, line_of, reason
+from dpmerf.schema.kinds.listed_kinds import PATTERN
 
 MARK = "list:"
 _COUNTRY = "pycountry"
@@ -27,12 +28,13 @@ def fill_in(raw: dict[str, Any], text: str, folder: Path) -> tuple[dict[str, Any
     problems: list[Problem] = []
     filled: dict[str, Any] = {}
     for name, column in columns.items():
-        told = column.get("values") if isinstance(column, dict) and column.get("kind") == "category" else None
-        if isinstance(told, str) and told != "?":
-            try:
-                column = {**column, "values": values_of(told, folder)}
-            except ValueError as problem:
-                problems.append(Problem(name, "values", line_of(text, name, "values"), f": {problem}"))
+        for field in ("values", "other_from"):
+            told = column.get(field) if isinstance(column, dict) and column.get("kind") == "category" else None
+            if isinstance(told, str) and told != "?" and not told.startswith(PATTERN):
+                try:
+                    column = {**column, field: values_of(told, folder)}
+                except ValueError as problem:
+                    problems.append(Problem(name, field, line_of(text, name, field), f": {problem}"))
         filled[name] = column
     return {**raw, "columns": filled}, problems
 

@@ -51,7 +51,12 @@ class Pattern:
 
     def ids(self, first: int, n: int) -> np.ndarray:
         """(n,) text: the ids number first, first + 1, …, all different."""
-        left = np.arange(first, first + n) % self.capacity if self.capacity < 2**62 else np.arange(first, first + n)
+        return self.ids_at(np.arange(first, first + n))
+
+    def ids_at(self, numbers: np.ndarray) -> np.ndarray:
+        """(n,) text: the ids of these numbers."""
+        n, left = len(numbers), numbers.astype(np.int64)
+        left = left % self.capacity if self.capacity < 2**62 else left
         found = np.empty((n, len(self.alphabets)), dtype="<U1")
         for place in range(len(self.alphabets) - 1, -1, -1):
             alphabet = np.array(list(self.alphabets[place]))

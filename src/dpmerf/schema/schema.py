@@ -254,6 +254,7 @@ class Schema(Shown, BaseModel):
                 "pattern",
                 "reading",
                 "synonyms",
+                "other_from",
                 "bought",
             ):  # as it was written, and hashed, before there were these
                 if not column.get(later, True):

@@ -12,11 +12,14 @@ from dpmerf.schema.kinds.column import Column, Value
 from dpmerf.schema.patterns import Pattern
 from dpmerf.schema.quantities import Fact
 
+PATTERN = "pattern:"  # begins an `other_from` that is no list
+
 
 class Category(Column):
     """One of the listed values. Anything else becomes `other`, or null, or (neither declared) the first value.
 
-    `synonyms` are other ways to write a value: { W = "female" }.
+    `synonyms` are other ways to write a value: { W = "female" }. `other_from` says what is written for `other`: values
+    drawn from a public list that are not among `values`, or a pattern, as in "pattern:[A-Z][0-9]{2}".
     """
 
     kind: Literal["category"] = "category"
@@ -27,6 +30,7 @@ class Category(Column):
     values: tuple[Value, ...]
     other: Value | None = None
     synonyms: dict[str, Value] = Field(default_factory=dict)
+    other_from: tuple[Value, ...] | str = ()
 
     @field_validator("values", mode="before")
     @classmethod
@@ -42,6 +46,11 @@ class Category(Column):
                 raise ValueError("list every value once")
         return tuple(values) if isinstance(values, list) else values
 
+    @field_validator("other_from", mode="before")
+    @classmethod
+    def _listed(cls, values: Any) -> Any:
+        return tuple(values) if isinstance(values, list) else values
+
     @model_validator(mode="after")
     def _one_type(self) -> Category:
         if self.other is not None and type(self.other) is not type(self.values[0]):
@@ -51,7 +60,21 @@ class Category(Column):
                 raise ValueError(f"the synonym '{word}' stands for {value!r}, which is not among the values")
             if word in self.levels:
                 raise ValueError(f"'{word}' is a value and a synonym: keep one")
+        if self.other_from:
+            self._check_other_from()
         return self
+
+    def _check_other_from(self) -> None:
+        if self.other is None or self.other in self.values:
+            raise ValueError('`other_from` says what is written for `other`: declare other = "other", not among values')
+        if isinstance(self.other_from, str):
+            if not self.other_from.startswith(PATTERN) or not isinstance(self.other, str):
+                raise ValueError('write `other_from` as a list of values, or as "pattern:[A-Z][0-9]{2}"')
+            Pattern.parse(self.other_from.removeprefix(PATTERN))
+        elif any(type(v) is not type(self.values[0]) for v in self.other_from):
+            raise ValueError("write `other_from` as the same type as the values")
+        elif not set(self.other_from) - {*self.levels, *self.synonyms}:
+            raise ValueError("`other_from` holds no value beside those of `values`")
 
     @property
     def levels(self) -> tuple[Value, ...]:
