@@ -6,9 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 from benchmarks.suite_simulated import exclusive_or, few_strong_pairs
 
 from dpmerf.errors import PlanError
+from dpmerf.generators.maxent.triples import _interaction
 from dpmerf.methods.presets import make_plan
 from dpmerf.plan import Stage
 from dpmerf.plan.queries import Histograms, LabelTriples, Tables
@@ -53,3 +55,24 @@ def test_a_triple_of_other_columns_is_refused(triple: tuple[str, str, str]) -> N
     stages = [Stage("discover", 0.5, plan.query(Histograms)), Stage("tables", 0.4, plan.query(Tables))]
     with pytest.raises(PlanError, match="names a column or a pair"):
         replace(plan, stages=(*stages, Stage("triples", 0.1, LabelTriples(triples=(triple,)))))
+
+
+def test_what_pairs_explain_and_what_is_noise_is_no_interaction() -> None:
+    """A rare class beside a common one: its table is all noise, and the model's pairs are somewhat off."""
+    rng = torch.Generator().manual_seed(5)
+    shares = torch.tensor([0.7, 0.2, 0.1], dtype=torch.float64)
+    table = shares[:, None, None] * shares[:, None] * shares
+    true = torch.stack([table * 190_000, table * 2_000])
+    tilted = true * torch.tensor([1.01, 0.99, 0.95])[:, None] * torch.tensor([1.0, 1.02, 0.96])[:, None, None]
+    noise = torch.full((2,), 180.0**2, dtype=torch.float64)
+    for _ in range(50):
+        values = true + 180 * torch.randn(true.shape, generator=rng, dtype=torch.float64)
+        found = _interaction(tilted, values, noise)
+        moved = (true * (found - 1).abs()).sum((1, 2, 3)) / true.sum((1, 2, 3))
+        assert float(moved[0]) < 0.01 and float(moved[1]) == 0  # of a class's rows
+    sign = torch.tensor([1.0, -1.0, 0.0])
+    real = true + torch.tensor([2_000.0, 0.0]).view(2, 1, 1, 1) * sign[:, None, None] * sign[:, None] * sign
+    values = real + 180 * torch.randn(true.shape, generator=rng, dtype=torch.float64)
+    found = _interaction(true, values, noise)
+    assert bool((found[1] == 1).all())
+    assert float(found[0, 0, 1, 1]) == pytest.approx(float(real[0, 0, 1, 1] / true[0, 0, 1, 1]), abs=0.1)

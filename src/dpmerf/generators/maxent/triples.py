@@ -1,12 +1,13 @@
 """Triples: what label × triple tables show beyond the pairwise model, as weights of rows. Post-processing.
 
-A pairwise model per class knows no interaction of three columns within a class. Where a released triple departs from
-the model by more than noise, rows are drawn in excess and kept in proportion to how much commoner the release shows
-their triple to be: importance resampling, which leaves pairs as they are where the two agree on them.
+A pairwise model per class knows no interaction of three columns within a class. Where a released triple shows one that
+is more than noise, rows are drawn in excess and kept in proportion to how much commoner it makes their triple:
+importance resampling. What a triple says of its pairs is left out: the pair tables said it, with less noise.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import final
 
@@ -23,9 +24,11 @@ from dpmerf.release import Release
 class TripleSettings:
     """When triples count and how rows are kept (ADR 0012)."""
 
-    clear: float = 6.0  # standard deviations by which a triple's departure must exceed that of noise
+    clear: float = 5.0  # standard deviations by which a class's departure in a triple must exceed that of noise
     rounds: int = 20  # of iterative proportional fitting over the triples that depart
-    most: float = 20.0  # a weight, relative to the mean
+    margin_rounds: int = 10  # that move the model's triple onto the pairs of the released one
+    least: float = 0.02  # to which a triple of values may fall, and
+    most: float = 20.0  # to which it may rise, of what the model gives it; also of a weight, relative to the mean
     excess: int = 4  # rows drawn for each that is kept
 
 
@@ -52,11 +55,10 @@ class TripleWeights:
             have = torch.stack([torch.bincount(c, minlength=size.numel()) for c in cell]).double().view(C, *size)
             classes = shares.double().view(C, 1, 1, 1) * release.rows_estimate
             model = have / chains * classes
-            gap = m.values - model
-            noise = m.sigma**2 + model * classes / chains  # of the release, and of so many chains
-            departure, free = float((gap.square() / noise).sum()), gap.numel()
-            if departure > free + TRIPLES.clear * (2 * free) ** 0.5:
-                found.append(((i, j, k), (model + (1 - free / departure) * gap).clamp_min(0.5)))
+            noise = (m.sigma**2 + model * classes / chains).mean((1, 2, 3))  # of the release, and of so many chains
+            factor = _interaction(model, m.values, noise)
+            if bool((factor != 1).any()):
+                found.append(((i, j, k), model * factor))
         return _fitted(found, states) if found else None
 
     def of_rows(self, c: int, bins: Tensor) -> Tensor:
@@ -74,6 +76,32 @@ class TripleWeights:
         order = torch.randperm(len(bins), generator=rng)
         picked = torch.searchsorted((weight[order] / weight.sum()).cumsum(0), points.double()).clamp_max(len(bins) - 1)
         return bins[order[picked]]
+
+
+def _interaction(model: Tensor, values: Tensor, noise: Tensor) -> Tensor:
+    """(C, a, b, c) how much commoner than in the model the released values are, but for what their pairs explain.
+
+    Pairs may explain a part of the gap that is a sum of functions of two columns, or all that is left once the model is
+    moved onto them. If neither is enough, it is an interaction of all three columns, and noise of this variance (C,): a
+    class keeps as much of it as stands out.
+    """
+    moved = model.clamp_min(1e-3)
+    for _ in range(TRIPLES.margin_rounds):
+        for axis in (1, 2, 3):
+            moved = moved * (values.sum(axis, keepdim=True).clamp_min(1e-3) / moved.sum(axis, keepdim=True))
+    gap = _pure(values - model)
+    free = math.prod(size - 1 for size in model.shape[1:])
+    departure = torch.minimum(gap.square().sum((1, 2, 3)), _pure(values - moved).square().sum((1, 2, 3))) / noise
+    by_noise = free * (1 - 2 / (9 * free) + TRIPLES.clear * (2 / (9 * free)) ** 0.5) ** 3  # Wilson and Hilferty, 1931
+    kept = (1 - by_noise / departure.clamp_min(1e-9)).clamp_min(0)
+    return (1 + kept.view(-1, 1, 1, 1) * gap / model.clamp_min(1.0)).clamp(TRIPLES.least, TRIPLES.most)
+
+
+def _pure(gap: Tensor) -> Tensor:
+    """(C, a, b, c) without its sums over any column."""
+    for axis in (1, 2, 3):
+        gap = gap - gap.mean(axis, keepdim=True)
+    return gap
 
 
 def _fitted(found: list[tuple[tuple[int, int, int], Tensor]], states: Tensor) -> TripleWeights:
