@@ -61,7 +61,7 @@ def test_a_column_keeps_its_levels_where_cells_are_nearly_as_many() -> None:
     never = replace(usual, tables=replace(usual.tables, whole_levels=1.0))
     fewer, ours, most = (
         make_plan(schema, 1.0, 1e-5, rows=rows, settings=settings).query(Histograms).cells
-        for rows, settings in ((3_000, never), (3_000, usual), (1_000, usual))
+        for rows, settings in ((2_500, never), (2_500, usual), (1_000, usual))
     )
     assert 50 <= fewer < 99 == ours
     assert most < 50  # too few rows: 99 cells would be noise

@@ -15,9 +15,10 @@ from dpmerf.plan.queries.preferred_values import worth_counting
 def stages(asked: Request) -> tuple[Stage, ...]:
     """What is measured of a table of usual size."""
     s, every_column = asked.settings.tables, asked.grid(asked.settings.tables.fine_cells[1])
-    drawn = tuple(name for name, v in every_column.items() if v.size > s.no_histogram) or tuple(asked.schema.learned)
     pairs = affordable_pairs(asked)
     shares, bins = _shares(asked, pairs)
+    least = 0 if shares.histograms >= s.all_histograms else s.no_histogram
+    drawn = tuple(name for name, v in every_column.items() if v.size > least) or tuple(asked.schema.learned)
     tables = shares.single + shares.pair + shares.label_pair
     cells = asked.fine_cells(len(drawn), shares.histograms)
     query = Tables(
@@ -68,7 +69,7 @@ def _with_preferred_values(asked: Request, histograms: Histograms, first: Stage,
 
 
 def affordable_pairs(asked: Request) -> list[tuple[str, str]]:
-    """All pairs if the noise on a cell leaves them visible; else those nearest in the schema's order; none if too many.
+    """All pairs if the noise on a cell leaves them visible, else none: what rows there are then pays for columns alone.
 
     Which columns get a histogram decides how finely columns are cut, and that how many cells pairs have.
     """
@@ -77,24 +78,14 @@ def affordable_pairs(asked: Request) -> list[tuple[str, str]]:
     drawn = sum(v.size > s.no_histogram for v in every_column.values()) or len(asked.schema.learned)
     grid = asked.grid(asked.fine_cells(drawn, s.ample.histograms))
     positions = sum(min(grid[name].size, s.bins[0]) for name in columns)
-    if not s.pairs or asked.classes * positions**2 > s.most_cells:
-        return []
+    every = list(itertools.combinations(columns, 2))
     affordable = (s.ample.pair + s.ample.label_pair) * (asked.rows / (s.pair_signal * asked.noise)) ** 2
-    q = len(columns)
-    width = q - 1
-    while width > 0 and sum(q - d for d in range(1, width + 1)) > affordable:
-        width -= 1
-    return [(columns[i], columns[j]) for i in range(q) for j in range(i + 1, min(i + width, q - 1) + 1)]
-
-
-def every_pair(asked: Request, pairs: list[tuple[str, str]]) -> bool:
-    """Are these all?"""
-    return len(pairs) == len(asked.features) * (len(asked.features) - 1) // 2 > 0
+    return every if s.pairs and asked.classes * positions**2 <= s.most_cells and len(every) <= affordable else []
 
 
 def _shares(asked: Request, pairs: list[tuple[str, str]]) -> tuple[Shares, int]:
     """How the budget is spent, and the bins of a column: as many as the noise of pairs allows."""
-    s, columns = asked.settings.tables, len(asked.features)
+    s = asked.settings.tables
 
     def with_bins(shares: Shares) -> tuple[Shares, int]:
         if not asked.by_label:
@@ -105,28 +96,18 @@ def _shares(asked: Request, pairs: list[tuple[str, str]]) -> tuple[Shares, int]:
             bins = _bins(asked, len(pairs), shares)
         return shares, bins
 
-    every, least_bins, most_bins = every_pair(asked, pairs), *s.bins
-    found = with_bins(s.ample)
-    if every and len(pairs) >= s.measured_again:
-        if found[1] < most_bins:
-            found = with_bins(s.usual)
-        return with_bins(s.coarse) if found[1] == least_bins else found
-    least = s.ample.single if every else columns / (columns + len(pairs)) * (1 - s.ample.histograms)
-    found = with_bins(_more_single(s.ample, least))
-    return with_bins(_more_single(s.ample, max(least, s.coarse_single))) if found[1] == least_bins else found
+    if not pairs:
+        return with_bins(s.alone)
+    found, (least_bins, most_bins) = with_bins(s.ample), s.bins
+    if len(pairs) >= s.measured_again and found[1] < most_bins:
+        found = with_bins(s.usual)
+    return with_bins(s.coarse) if found[1] == least_bins else found
 
 
 def _only_noise(asked: Request, pairs: int, share: float, bins: int) -> bool:
     """Would label × pair tables be nothing but noise? Then their share is better spent on pairs."""
     noise = asked.noise * math.sqrt(pairs / share)
     return asked.rows / (asked.classes * bins**2) < asked.settings.tables.three_way_signal * noise
-
-
-def _more_single(ample: Shares, least: float) -> Shares:
-    """`ample` with at least so much for label × column; pairs and label × pairs share what is left."""
-    single = max(ample.single, least)
-    left = max(1 - ample.histograms - single, 0.0) / (ample.pair + ample.label_pair)
-    return ample._replace(single=single, pair=ample.pair * left, label_pair=ample.label_pair * left)
 
 
 def _bins(asked: Request, pairs: int, shares: Shares) -> int:

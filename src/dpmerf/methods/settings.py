@@ -45,20 +45,21 @@ class TablesSettings:
     bin_noise: float = 6.0  # an average cell of a pair table holds at least this many times its noise
     parts: int = 8  # sub-bins of a bin, at most: what a label × column table resolves beyond the bins of pairs
     pairs: bool = True  # measure pairs of columns at all
-    pair_signal: float = 16.0  # × noise on a cell of a pair: with fewer rows not all pairs are measured
+    pair_signal: float = 16.0  # × noise on a cell of a pair: with fewer rows no pairs are measured
     three_way_signal: float = 0.5  # × noise in an average cell of label × pair tables: with less they are left out
     most_cells: float = 8e6  # classes × positions²: above it no pairs are measured
     measured_again: int = 3  # one in so many pairs, and no more than
     again_signal: float = 64.0  # × their noise on a cell is all rows: a quarter of a cell of 4 × 4 (docs/adr/0012)
-    ample: Shares = field(default=Shares(0.20, 0.36, 0.24, 0.20))  # where noise allows the most bins, or not all pairs
+    ample: Shares = field(default=Shares(0.20, 0.36, 0.24, 0.20))  # where noise allows the most bins
     usual: Shares = field(default=Shares(0.15, 0.38, 0.15, 0.09, 0.23))
-    coarse: Shares = field(default=Shares(0.30, 0.45, 0.07, 0.00, 0.18))  # where it leaves the fewest bins (ADR 0018)
+    coarse: Shares = field(default=Shares(0.50, 0.30, 0.05, 0.00, 0.15))  # where it leaves the fewest bins (ADR 0020)
+    alone: Shares = field(default=Shares(0.70, 0.30, 0.00, 0.00))  # where it drowns pairs: none are measured
+    all_histograms: float = 0.5  # of μ²: from this share on, small columns have histograms, too
     preferred: float = 0.025  # of μ², for values that rows prefer (round numbers, hours, weekdays),
     preferred_share: float = 0.05  # if this share of rows
     preferred_noise: float = 6.0  # is so many times the noise of their count
     triples: float = 0.05  # of μ², for label × triples of small columns, if an average cell is `bin_noise` × its noise
     triple_values: int = 3  # values of a column, at most, whose triples are looked at
-    coarse_single: float = 0.48  # label × column there, at least, if no pairs are measured again
 
 
 @final

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from dpmerf.errors import PlanError
-from dpmerf.methods.by_tables import affordable_pairs, every_pair
+from dpmerf.methods.by_tables import affordable_pairs
 from dpmerf.methods.method import Request
 from dpmerf.plan import Stage
 from dpmerf.plan.queries import Directions, Histograms
@@ -14,7 +14,7 @@ from dpmerf.schema import Numeric
 
 def suits(asked: Request) -> bool:
     """Many columns, each of them ordered, and not all pairs can be paid for."""
-    if len(asked.features) < asked.settings.auto.wide or every_pair(asked, affordable_pairs(asked)):
+    if len(asked.features) < asked.settings.auto.wide or affordable_pairs(asked):
         return False
     return _ordered(asked)
 
