@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 FORMAT = 4
-RULES = 2  # of `Query.derive`
+RULES = 3  # of `Query.derive`
 TRUSTED_NOISE = "opendp-discrete-gaussian"
 NO_LEDGER = "No ledger: nothing counts this release together with others of the same data."
 DOCUMENT, TENSORS, CARD = "release.json", "sums.safetensors", "CARD.md"
