@@ -7,6 +7,8 @@ times their root mean square error, over all cells by both columns and with all 
 
 from __future__ import annotations
 
+import itertools
+from collections import defaultdict
 from functools import partial
 from typing import Any
 
@@ -50,12 +52,18 @@ def cell(this: Run, name: str, rows: int, epsilon: float) -> dict[str, Any]:
     plan = make_plan(schema, epsilon, 1e-5, rows=drawn.num_rows)
     said, release = foreseen(plan), measure(drawn, plan)
     codes = _codes(release, drawn)
+    held: defaultdict[frozenset[str], list[Measurement]] = defaultdict(list)  # columns or pairs -> tables
+    for m in release.measurements:
+        if m.dense is None and all(v.name in codes for v in m.variables):
+            for size in (1, 2):
+                for key in itertools.combinations(m.columns, size):
+                    held[frozenset(key)].append(m)
     found: dict[str, Any] = {"columns": [0, 0], "pairs": [0, 0], "red": [0, 0], "seen": [0, 0]}
     for at, (lights, kind, visible) in enumerate(
         ((said.columns, "columns", _column_visible), (said.pairs, "pairs", _pair_visible))
     ):
         for light in lights:
-            true = visible(release, codes, light.columns)
+            true = visible(held[frozenset(light.columns)], codes, light.columns)
             if true is not None:
                 found[kind][0] += light.visible == true
                 found[kind][1] += 1
@@ -73,11 +81,6 @@ def _codes(release: Release, rows: pa.Table) -> dict[str, np.ndarray]:
     return found
 
 
-def _tables(release: Release, codes: dict[str, np.ndarray], columns: tuple[str, ...]) -> list[Measurement]:
-    tables = [m for m in release.measurements if m.dense is None and set(columns) <= set(m.columns)]
-    return [m for m in tables if all(v.name in codes for v in m.variables)]
-
-
 def _errors(m: Measurement, codes: dict[str, np.ndarray], columns: tuple[str, ...]) -> np.ndarray:
     """Released less real counts by the given columns, in the order of the columns."""
     real = np.zeros([v.size for v in m.variables])
@@ -88,8 +91,7 @@ def _errors(m: Measurement, codes: dict[str, np.ndarray], columns: tuple[str, ..
     return np.transpose(error, [kept.index(name) for name in columns])
 
 
-def _column_visible(release: Release, codes: dict[str, np.ndarray], columns: tuple[str, ...]) -> bool | None:
-    tables = _tables(release, codes, columns)
+def _column_visible(tables: list[Measurement], codes: dict[str, np.ndarray], columns: tuple[str, ...]) -> bool | None:
     if not tables:
         return None
     m = min(tables, key=lambda m: m.sigma**2 * m.cells)
@@ -99,8 +101,7 @@ def _column_visible(release: Release, codes: dict[str, np.ndarray], columns: tup
     return bool(apart <= ROUGH * len(codes[m.variables[0].name]))
 
 
-def _pair_visible(release: Release, codes: dict[str, np.ndarray], columns: tuple[str, ...]) -> bool | None:
-    tables = _tables(release, codes, columns)
+def _pair_visible(tables: list[Measurement], codes: dict[str, np.ndarray], columns: tuple[str, ...]) -> bool | None:
     errors = [_errors(m, codes, columns) for m in tables]
     shape = min((e.shape for e in errors), key=lambda shape: shape[0] * shape[1], default=None)
     kept = [(e, m) for e, m in zip(errors, tables, strict=True) if e.shape == shape]

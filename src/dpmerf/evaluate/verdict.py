@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, final
 
@@ -124,8 +125,9 @@ class _Wrong:
 
 def _judged(known: Evidence, names: list[str], rows: float, wrong: dict[str, list[_Wrong]]) -> Verdict:
     columns, pairs, groups, pair_groups = [], [], [], []
+    holding = _holding(known.tables)
     for name in names:
-        noise = _column_noise(known, name)
+        noise = _column_noise(known, name, holding[name,])
         error = 1.0 if noise is None else min(1.0, noise[1] / rows)
         found = wrong.get(name, [])
         colour = "red" if any(w.ruins for w in found) else _colour(error, GOOD, ROUGH)
@@ -137,7 +139,7 @@ def _judged(known: Evidence, names: list[str], rows: float, wrong: dict[str, lis
     red = {c.columns[0] for c in columns if not c.visible}
     unmeasured = 0
     for pair in itertools.combinations(names, 2):
-        sigma = pair_noise(known, pair)
+        sigma = _pair_noise(known, pair, holding[tuple(sorted(pair))])
         if sigma is None:
             unmeasured += 1
             continue
@@ -148,9 +150,18 @@ def _judged(known: Evidence, names: list[str], rows: float, wrong: dict[str, lis
     return Verdict(tuple(columns), tuple(pairs), unmeasured, _median(groups), _median(pair_groups), rows)
 
 
-def _column_noise(known: Evidence, name: str) -> tuple[float, float] | None:
+def _holding(tables: Iterable[Counted]) -> defaultdict[tuple[str, ...], list[Counted]]:
+    """Which tables hold a column, or a pair of columns in the order of their names."""
+    found: defaultdict[tuple[str, ...], list[Counted]] = defaultdict(list)
+    for table in tables:
+        names = sorted(table.columns)
+        for key in (*((name,) for name in names), *itertools.combinations(names, 2)):
+            found[key].append(table)
+    return found
+
+
+def _column_noise(known: Evidence, name: str, tables: Sequence[Counted]) -> tuple[float, float] | None:
     """(noise of one cell, expected sum of absolute errors ÷ 2) in rows, by every table that holds the column."""
-    tables = [t for t in known.tables if name in t.columns]
     if not tables:
         return None
     cells = min(TEN, max(_size(known, t, name) for t in tables))
@@ -158,9 +169,8 @@ def _column_noise(known: Evidence, name: str) -> tuple[float, float] | None:
     return sigma, cells * sigma * math.sqrt(2 / math.pi) / 2
 
 
-def pair_noise(known: Evidence, pair: tuple[str, str]) -> float | None:
+def _pair_noise(known: Evidence, pair: tuple[str, str], tables: Sequence[Counted]) -> float | None:
     """Noise of a count by both columns in rows, by every table that holds them; None: none does."""
-    tables = [t for t in known.tables if set(pair) <= set(t.columns)]
     if not tables:
         return None
     return _combined(tables, math.prod(min(_size(known, t, name) for t in tables) for name in pair))
