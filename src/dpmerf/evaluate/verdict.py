@@ -12,7 +12,7 @@ import itertools
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, final
 
 import numpy as np
@@ -23,6 +23,7 @@ from dpmerf.evaluate.views import Rows
 from dpmerf.inference.evidence import Counted, Evidence, evidence, expected
 from dpmerf.inference.predict import Sharpness, sharpness
 from dpmerf.plan import Plan
+from dpmerf.plan.queries.pairs_again import PairsAgain
 from dpmerf.plan.queries.readability import readable_shares
 from dpmerf.release import Release
 
@@ -64,6 +65,7 @@ class Verdict:
     group: float | None  # rows of a group by one column below which it is noise: the median over columns
     pair_group: float | None  # the same by two columns
     rows: float
+    again: int = 0  # pairs more that will be visible, of a plan that measures some again: which, the release decides
 
     @property
     def visible(self) -> tuple[int, int]:
@@ -86,6 +88,7 @@ class Verdict:
             "columns_visible": columns,
             "columns": {c.columns[0]: {"light": c.colour, "error": c.error, "why": list(c.why)} for c in self.columns},
             "pairs_visible": pairs,
+            "pairs_visible_if_measured_again": self.again,
             "pairs_measured": len(self.pairs),
             "pairs_unmeasured": self.unmeasured,
             "group_rows": self.group,
@@ -94,8 +97,19 @@ class Verdict:
 
 
 def foreseen(plan: Plan) -> Verdict:
-    """What a plan will show of as many rows as it was made for."""
-    return _judged(expected(plan), list(plan.codec.schema.learned), float(plan.rows), {})
+    """What a plan will show of as many rows as it was made for.
+
+    Which pairs are measured again is not known before: unless most are, a pair is judged as if it were not.
+    """
+    known, names, rows = expected(plan), list(plan.codec.schema.learned), float(plan.rows)
+    found = _judged(known, names, rows, {})
+    again = plan.query(PairsAgain).count if plan.has(PairsAgain) else 0
+    if again == 0 or 2 * again > len(found.pairs):
+        return found
+    stage = plan.stage(PairsAgain).name
+    once = _judged(replace(known, tables=tuple(t for t in known.tables if t.stage != stage)), names, rows, {})
+    seen_again = min((p.error for p in found.pairs), default=1.0) <= ROUGH_PAIR
+    return replace(once, again=min(again, len(once.pairs) - once.visible[1]) if seen_again else 0)
 
 
 def seen(release: Release, synthetic: pa.Table | None = None) -> Verdict:
@@ -225,7 +239,8 @@ def in_words(found: Verdict, sharp: Sharpness | None = None) -> list[str]:
     total = len(found.pairs) + found.unmeasured
     if total:
         left = f", {found.unmeasured} are not measured" if found.unmeasured else ""
-        lines[0] += f", {pairs} of {total} pairs{left}"
+        more = f" and up to {found.again} more that the release picks to measure again" if found.again else ""
+        lines[0] += f", {pairs} of {total} pairs{more}{left}"
     if found.group is not None:
         by_two = f", by two columns under {found.pair_group:,.0f}" if found.pair_group is not None else ""
         lines.append(f"Groups by one column under {found.group:,.0f} rows are noise{by_two}")
