@@ -13,6 +13,7 @@ from dpmerf.evaluate.verdict import foreseen, in_words, seen
 from dpmerf.evaluate.views import Rows
 from dpmerf.methods.presets import make_plan
 from dpmerf.methods.readable_first import readable_first
+from dpmerf.plan.queries.pairs_again import PairsAgain
 from dpmerf.private.measure import measure
 from dpmerf.release import Release
 from dpmerf.report.page import Report
@@ -108,3 +109,23 @@ def test_a_close_fit_to_ruined_cells_is_not_praised(ruined: Release) -> None:
     page = Report(ruined).html()
     assert "says nothing good about the rows" in page and "Loss ÷ noise floor" not in page
     assert "#part" not in page and "#null" not in page and "#read" not in page
+
+
+def test_no_pair_counts_on_being_measured_again() -> None:
+    """Which pairs are measured again is not known to a plan: it says how many, and calls none of them visible."""
+    plan = _plan(2_000, 1.0)
+    found = foreseen(plan)
+    assert plan.has(PairsAgain) and 2 * plan.query(PairsAgain).count <= len(found.pairs)
+    assert 0 < found.again <= plan.query(PairsAgain).count
+    assert f"up to {found.again} more" in in_words(found)[0]
+    same = {
+        round(p.error, 9) for p in found.pairs if "readmitted" not in p.columns
+    }
+    assert len(same) == 1
+
+
+def test_the_light_of_a_pair_is_the_noise_of_its_counts(ruined: Release) -> None:
+    light = next(p for p in seen(ruined).pairs)
+    tables = [m for m in ruined.measurements if m.dense is None and set(light.columns) <= set(m.columns)]
+    precision = sum(1 / m.sigma**2 for m in tables if len(m.columns) == 2)
+    assert light.error == pytest.approx(2 / precision**0.5 / 4_000, rel=1e-6)
