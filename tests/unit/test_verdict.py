@@ -118,9 +118,7 @@ def test_no_pair_counts_on_being_measured_again() -> None:
     assert plan.has(PairsAgain) and 2 * plan.query(PairsAgain).count <= len(found.pairs)
     assert 0 < found.again <= plan.query(PairsAgain).count
     assert f"up to {found.again} more" in in_words(found)[0]
-    same = {
-        round(p.error, 9) for p in found.pairs if "readmitted" not in p.columns
-    }
+    same = {round(p.error, 9) for p in found.pairs if "readmitted" not in p.columns}
     assert len(same) == 1
 
 
