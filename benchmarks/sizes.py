@@ -104,7 +104,9 @@ def _pictures(place: Path, quick: bool) -> Made:
     return place / "x.npz", ["--rows", str(n)], ["--steps", "20"]
 
 
-def _many_rows(count: int, columns: int) -> Callable[[Path, bool], Made]:
+def many_rows(count: int, columns: int) -> Callable[[Path, bool], Made]:
+    """So many rows: one file of a million, many times over in a folder."""
+
     def make(place: Path, quick: bool) -> Made:
         n = 10**5 if quick else LARGE
         text = LABEL + "".join(f"[columns.c{i}]\n{NUMBER}" for i in range(columns - 1))
@@ -124,8 +126,8 @@ CELLS: dict[str, tuple[str, Callable[[Path, bool], Made], tuple[str, ...]]] = {
     "classes": ("a label of 500 classes, 100,000 rows", _classes, ("release", "train", "sample", "report")),
     "persons": ("1 million persons, 3 million rows", _persons, ("release", "train", "sample")),
     "pictures": ("2,000 pictures of 128 × 128 × 3 (20 steps)", _pictures, ("release", "train", "sample")),
-    "100 million": ("100 million rows × 10 columns", _many_rows(10**8, 10), ("release",)),
-    "billion": ("1 billion rows × 6 columns", _many_rows(10**9, 6), ("release",)),
+    "100 million": ("100 million rows × 10 columns", many_rows(10**8, 10), ("release",)),
+    "billion": ("1 billion rows × 6 columns", many_rows(10**9, 6), ("release",)),
 }
 
 

@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 import torch
 from torch import Tensor, nn
 
-from benchmarks import speed_data
+from benchmarks import speed_data, speed_whole
 from benchmarks.registry import Experiment, Run
 from benchmarks.speed_page import page
 from benchmarks.speed_tables import COLUMNS, REAL, tables_model
@@ -75,6 +75,14 @@ def run(this: Run) -> None:
             cells[f"sampling/{preset}/{rows}"] = partial(in_child, "sample_many", preset, rows)
     for what in (*REAL, *map(str, COLUMNS[:1] if this.quick else COLUMNS)):
         cells[f"tables/{what}"] = partial(in_child, tables_model.__name__, what, this.quick)
+    cells["startup"] = partial(speed_whole.startup, this.quick)
+    cells["threads"] = partial(speed_whole.threads, this.quick)
+    for rows in (1_000_000 // scale, 10_000_000 // scale):
+        cells[f"drawn/{rows}"] = partial(speed_whole.drawn, rows, this.quick)
+    for name in speed_whole.WHOLE[:1] if this.quick else speed_whole.WHOLE:
+        cells[f"whole/{name}"] = partial(speed_whole.whole, name, this.quick)
+    for rows in (1_000_000, 30_000_000):
+        cells[f"engines/{rows}"] = partial(speed_whole.spark, rows, this.quick)
     cells["wide"] = lambda: in_child("wide", 8_000 // scale)
     cells["spark"] = lambda: in_child("spark_against_local", 200_000 // scale)
     for key, make in cells.items():
@@ -313,8 +321,8 @@ def spark_against_local(rows: int) -> Json:
 
 EXPERIMENT = Experiment(
     "speed",
-    "Release and training step against the machine's limit; growth, memory, sampling, Spark against local",
-    "about 40 CPU minutes; --quick 5 minutes",
+    "Release and training step against the machine's limit; growth, memory, start-up, whole runs, Spark",
+    "about 60 CPU minutes; --quick 5 minutes",
     run,
     page,
 )

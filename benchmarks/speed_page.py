@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from itertools import pairwise
 from typing import Any
 
 from benchmarks.pages import table
@@ -15,6 +17,8 @@ def page(store: Store) -> str:
         _release(store),
         _steps(store),
         _tables(store),
+        _commands(store),
+        _whole(store),
         _memory(store),
         _wide(store),
         _spark(store),
@@ -67,7 +71,59 @@ def _tables(store: Store) -> str:
         drawn = f"{cell['rows_per_cpu_second']:,.0f}"
         rows.append([name, str(cell["columns"]), f"{cell['cells']:,}", f"{cell['training']:.1f}", ended, drawn])
     header = ["table", "columns", "coordinates", "training, CPU s", "ended", "rows drawn a CPU second"]
-    return "The tables model, one thread.\n\n" + table(header, rows) if rows else ""
+    words = "The tables model, one thread.\n\n" + table(header, rows)
+    return f"{words}\n\n{_exponents(list(_cells(store, 'tables').values()))}".rstrip() if rows else ""
+
+
+def _exponents(cells: list[Any]) -> str:
+    """Growth of training and of drawing a row, from each number of simulated columns to the next."""
+    sized = sorted((c for c in cells if c["what"].isdecimal()), key=lambda c: c["cells"])
+    found = []
+    for a, b in pairwise(sized):
+        grown = math.log(b["cells"] / a["cells"])
+        training = math.log(b["training"] / a["training"]) / grown
+        drawing = math.log(a["rows_per_cpu_second"] / b["rows_per_cpu_second"]) / grown
+        found.append(f"{a['columns']} → {b['columns']} columns {training:.2f} and {drawing:.2f}")
+    return "Exponents of growth in measured cells, training and drawing: " + "; ".join(found) + "." if found else ""
+
+
+def _commands(store: Store) -> str:
+    """Start-up, the report, threads and many rows."""
+    parts = []
+    if starts := _cells(store, "startup").get(""):
+        rows = [[f"`{name}`" if "report" not in name else name, f"{spent:.2f}"] for name, spent in starts.items()]
+        parts.append(
+            "Commands on adult, CPU s (report alone: without what it loads).\n\n" + table(["command", "CPU s"], rows)
+        )
+    if busy := _cells(store, "threads").get(""):
+        one, ours, ratio = busy["one"], busy["default"], busy["ratio"]
+        parts.append(
+            f"`synth` on adult beside a busy process (load {busy['load']:.0f}): {ours['cpu']:.1f} CPU s and "
+            f"{ours['wall']:.1f} s with threads left to the program, {one['cpu']:.1f} and {one['wall']:.1f} with one: "
+            f"**{ratio['cpu']:.2f}** and **{ratio['wall']:.2f}** times."
+        )
+    for cell in sorted(_cells(store, "drawn").values(), key=lambda c: c["rows"]):
+        parts.append(
+            f"`sample` of {cell['rows']:,} rows of adult to Parquet, start-up included: {cell['cpu']:.0f} CPU s, "
+            f"{cell['rows_per_cpu_second']:,.0f} rows a CPU second, {cell['wall']:.0f} s, peak {cell['peak_mb']:,} MB."
+        )
+    for cell in sorted(_cells(store, "engines").values(), key=lambda c: c["rows"]):
+        quiet = "said nothing" if not cell["spark"]["said"] else "was not quiet"
+        parts.append(
+            f"`release --quiet` of {cell['rows']:,} rows × 6 columns: {cell['local']['cpu']:.1f} CPU s here, "
+            f"{cell['spark']['cpu']:.1f} on Spark `local[2]` with Java: **{cell['ratio']:.2f}** times; Spark {quiet}."
+        )
+    return "\n\n".join(parts)
+
+
+def _whole(store: Store) -> str:
+    rows = []
+    for name, cell in _cells(store, "whole").items():
+        theirs = [c["cpu_seconds"] for _, c in store.cells(f"peers/{name}/1/mbi-mst") if "cpu_seconds" in c]
+        said = f"{min(theirs):.0f}–{max(theirs):.0f} ({len(theirs)} runs)" if theirs else "–"
+        rows.append([name, f"{cell['cpu_seconds']:.1f}", said, f"{cell['peak_mb']:,.0f}"])
+    words = "A whole run at ε = 1 (release, training, as many rows), CPU s; MST of mbi as `peers` stored it before.\n\n"
+    return words + table(["table", "ours", "mbi-MST", "ours, peak MB"], rows) if rows else ""
 
 
 def _memory(store: Store) -> str:
