@@ -40,7 +40,8 @@ except ChildProcessError:
 used = resource.getrusage(resource.RUSAGE_CHILDREN)
 print(json.dumps([done.returncode, used.ru_utime + used.ru_stime, done.stdout + done.stderr]))
 """
-LOADED = "import dpmerf.cli, dpmerf.model, dpmerf.pipeline"  # what `report` loads before it begins
+# What `report` loads before it begins; PyArrow imports pandas with the first array that is made.
+LOADED = "import dpmerf.cli, dpmerf.model, dpmerf.pipeline, pandas"
 PLAN = ["plan", "schema.toml", "--epsilon", "1", "--delta", "1e-5", "--rows", "32561", "-o", "plan.json", "-q"]
 SYNTH = [
     "synth",

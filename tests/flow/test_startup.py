@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -72,6 +73,20 @@ def test_checking_a_release_imports_nothing_that_computes(words: str, released: 
     )
     assert ended.returncode == 0, ended.stderr
     assert ended.stderr.splitlines()[-1] == "imported:"
+
+
+@pytest.mark.parametrize(
+    ("said", "threads"), [({}, 1), ({"OMP_NUM_THREADS": "2"}, 2), ({"OPENBLAS_NUM_THREADS": "2"}, 2)]
+)
+def test_a_command_leaves_linear_algebra_in_one_thread(said: dict[str, str], threads: int) -> None:
+    """Whatever the machine; and as many as the user says."""
+    code = (
+        "import dpmerf.cli, numpy, threadpoolctl\n"
+        "print({found['num_threads'] for found in threadpoolctl.threadpool_info() if found['user_api'] == 'blas'})"
+    )
+    unsaid = {k: v for k, v in os.environ.items() if not k.endswith("_NUM_THREADS")}
+    found = subprocess.run([sys.executable, "-c", code], env=unsaid | said, check=True, capture_output=True, text=True)
+    assert found.stdout.strip() == f"{{{min(threads, os.cpu_count() or 1)}}}"
 
 
 def test_the_package_offers_its_names_without_importing_them() -> None:

@@ -15,6 +15,9 @@ from typing import Annotated
 import typer
 
 import dpmerf
+from dpmerf.cli import quiet_blas as quiet_blas  # before NumPy is loaded
+
+# isort: split
 from dpmerf.cli.answers_command import answer
 from dpmerf.cli.app_command import app_command
 from dpmerf.cli.audit_command import audit_command
