@@ -23,7 +23,7 @@ from PIL import Image as Pil
 from dpmerf.encoding.codec import Codec
 from dpmerf.errors import DataError, SchemaError
 from dpmerf.schema import Schema
-from dpmerf.sources import csv_records
+from dpmerf.sources import columnar, csv_records
 from dpmerf.sources.npz import Npz
 from dpmerf.sources.pictures import open_data
 from dpmerf.sources.rows import open_rows
@@ -155,6 +155,18 @@ def test_a_wide_header_is_read_and_one_without_an_end_refused(tmp_path: Path) ->
     (tmp_path / "endless.csv").write_text("abcdefg," * 2**18)
     with pytest.raises(DataError, match="is no header"):
         open_rows(tmp_path / "endless.csv")
+
+
+def test_a_batch_that_unfolds_to_gigabytes_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(columnar, "LARGEST", 2**22)
+    table = pa.table({"a": np.zeros(3 * 10**6, np.int8), "b": np.zeros(3 * 10**6, np.int8)})
+    path = tmp_path / "t.arrow"
+    feather.write_feather(table, path, compression="zstd", chunksize=len(table))
+    assert path.stat().st_size < 10**5
+    with pytest.raises(DataError, match=r"at most 2,097,152 rows"):
+        open_rows(path)
+    feather.write_feather(table, path, compression="zstd")
+    assert sum(batch.num_rows for batch in open_rows(path).batches(["b"])) == len(table)
 
 
 def _npz(path: Path, header: bytes, data: bytes = b"") -> Path:

@@ -10,8 +10,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from dpmerf.errors import DataError
 from dpmerf.sources.object_store import FilePath, arrow_file
 from dpmerf.sources.table import BATCH, Rows, check_same, distinct, readable, seen
+
+LARGEST = 2**30  # bytes of an Arrow batch
+MANY_ROWS = 2**21  # of a batch: 32 times as many as Arrow's own writers put into one
 
 
 @final
@@ -49,9 +53,10 @@ class Arrow(Rows):
         self._path, self.name = path, path.name
         self._seen = seen(path)
         with readable(path, "Arrow"), arrow_file(path) as file:
-            schema = pa.ipc.open_file(file).schema
-            distinct(schema.names, str(path))
-            self._fields = {field.name: field.type for field in schema}
+            reader = pa.ipc.open_file(file)
+            distinct(reader.schema.names, str(path))
+            self._fields = {field.name: field.type for field in reader.schema}
+            _check_batches(file, reader, path)
 
     @property
     def fields(self) -> dict[str, pa.DataType | None]:
@@ -65,13 +70,39 @@ class Arrow(Rows):
         self.require(columns)
         check_same(self._path, self._seen)
         with readable(self._path, "Arrow"), arrow_file(self._path) as file:
-            reader = pa.ipc.open_file(file)
+            places = [list(self._fields).index(name) for name in columns]
+            reader = pa.ipc.open_file(file, options=pa.ipc.IpcReadOptions(included_fields=places))
             for i in range(reader.num_record_batches):
                 batch = reader.get_batch(i).select(columns)
                 for column in batch.columns:
                     _check_structure(column)
                 for start in range(0, batch.num_rows, BATCH):
                     yield batch.slice(start, BATCH)
+
+
+def _check_batches(file: pa.NativeFile, reader: pa.ipc.RecordBatchFileReader, path: FilePath) -> None:
+    """Refuse batches of very many rows that take more than `LARGEST` bytes: a batch is read whole, however small it is
+    on the disk. One narrow column says how many rows it has; a text counts as the four bytes that say where it ends.
+    """
+    widths = [_width(field.type) for field in reader.schema]
+    if not widths:
+        return
+    options = pa.ipc.IpcReadOptions(included_fields=[widths.index(min(widths))])
+    narrow = pa.ipc.open_file(file, options=options)
+    for i in range(narrow.num_record_batches):
+        rows = narrow.get_batch(i).num_rows
+        if rows > MANY_ROWS and rows * sum(widths) > 8 * LARGEST:
+            raise DataError(
+                f"{path} holds batches too large to be read whole: write them with at most {MANY_ROWS:,} rows each"
+            )
+
+
+def _width(kind: pa.DataType) -> int:
+    """Bits of a cell."""
+    try:
+        return int(kind.bit_width)
+    except ValueError:
+        return 32
 
 
 def _check_structure(array: pa.Array) -> None:
