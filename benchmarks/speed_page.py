@@ -120,7 +120,7 @@ def _whole(store: Store) -> str:
     rows = []
     for name, cell in _cells(store, "whole").items():
         theirs = [c["cpu_seconds"] for _, c in store.cells(f"peers/{name}/1/mbi-mst") if "cpu_seconds" in c]
-        said = f"{min(theirs):.0f}–{max(theirs):.0f} ({len(theirs)} runs)" if theirs else "–"
+        said = " / ".join(f"{t:.0f}" for t in theirs) or "–"
         rows.append([name, f"{cell['cpu_seconds']:.1f}", said, f"{cell['peak_mb']:,.0f}"])
     words = "A whole run at ε = 1 (release, training, as many rows), CPU s; MST of mbi as `peers` stored it before.\n\n"
     return words + table(["table", "ours", "mbi-MST", "ours, peak MB"], rows) if rows else ""
