@@ -17,6 +17,7 @@ from conftest import mixed_rows
 from dpmerf import Ledger, Release, Schema, make_plan
 from dpmerf.accounting.unit import Unit
 from dpmerf.dossier import LedgerFacts, html, make_dossier, pdf
+from dpmerf.dossier.content import _declared
 from dpmerf.private.measure import measure
 
 
@@ -79,3 +80,10 @@ def test_a_damaged_release_is_not_packed(made: Path, tmp_path: Path) -> None:
 def test_the_card_of_persons_says_what_stays_open(made: Path) -> None:
     card = (made / "release" / "CARD.md").read_text()
     assert "nothing else" not in card and "two values of 'key'" in card and "not in the same ledger" in card
+
+
+def test_relations_and_bought_facts_are_told() -> None:
+    text = '[columns.a]\nkind = "integer"\nmin = 0\nmax = 9\nbought = ["max"]\n[columns.b]\nkind = "integer"\nmin = 0\n'
+    plan = make_plan(Schema.parse(text + 'max = 9\n[[relations]]\nrule = "a <= b"\n'), 1.0, 1e-5, rows=100)
+    told = str(_declared(plan))
+    assert "a <= b" in told and "bought with a budget of their own: facts of a" in told

@@ -18,6 +18,7 @@ from dpmerf.schema import AnyColumn
 
 MOST_COLUMNS = 60  # listed one by one; a wider table is told by its number and the hash of its plan
 MOST_VALUES = 6
+MOST_RELATIONS, MOST_LETTERS = 12, 160
 LIBRARIES = ("torch", "opendp", "numpy", "pyarrow")
 
 
@@ -180,7 +181,19 @@ def _declared(plan: Plan) -> tuple[Part, ...]:
     parts.append(Grid(("column", "kind", "declared", "may be null"), rows[:MOST_COLUMNS], (1.6, 0.9, 3.2, 0.8)))
     if more > 0:
         parts.append(Text(f"… and {more:,} more columns: see the schema inside release.json."))
+    if relations := plan.schema.relations:
+        parts.append(Text("Every synthetic row keeps what was declared between columns:"))
+        parts.append(Items(tuple(_short(relation.words) for relation in relations[:MOST_RELATIONS])))
+        if (rest := len(relations) - MOST_RELATIONS) > 0:
+            parts.append(Text(f"… and {rest:,} more relations."))
+    if bought := [name for name, c in columns.items() if c.bought]:
+        names = ", ".join(bought[:MOST_VALUES]) + (", …" if len(bought) > MOST_VALUES else "")
+        parts.append(Text(f"Not declared but bought with a budget of their own: facts of {names}."))
     return tuple(parts)
+
+
+def _short(words: str) -> str:
+    return words if len(words) <= MOST_LETTERS else words[:MOST_LETTERS] + "…"
 
 
 def _facts(column: AnyColumn) -> str:
