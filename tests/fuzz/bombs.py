@@ -76,8 +76,8 @@ def _columnar(array: Callable[[], pa.Array], ending: str, times: int = 1, **said
 
     def make(ground: Ground, place: Path) -> list[str]:
         large = array()
-        whole = rows(1)
-        same = {name: pa.array([whole[name][0].as_py()]).dictionary_encode() for name in NAMES}
+        whole = rows()
+        same = {name: whole[name].drop_null().combine_chunks().slice(0, 1).dictionary_encode() for name in NAMES}
         index = pa.array(np.zeros(len(large), np.int32))
         columns = {n: pa.DictionaryArray.from_arrays(index, same[n].dictionary) for n in NAMES}
         table = pa.table({**columns, "ward": large})
