@@ -64,6 +64,15 @@ def model() -> Model:
     return train(measure(waves(), plan_of()), seed=1)
 
 
+def test_normal_scores_leave_the_numbers_of_a_batch_as_they_are(model: Model) -> None:
+    release = model.release
+    rows = release.codec.encode(waves(50))
+    seen = release.embedding(release.plan.stage(Directions)).view(rows)
+    assert torch.equal(seen.numbers, rows.numbers) and bool(((seen.numbers >= 0) & (seen.numbers <= 1)).all())
+    assert seen.scores is not None and float(seen.scores.min()) < 0
+    assert torch.equal(seen.rows(slice(0, 3)).values, seen.scores[:3])
+
+
 def test_wide_tables_of_numbers_get_directions_and_others_tables() -> None:
     assert isinstance(plan_of().stages[-1].query, Directions)
     assert isinstance(plan_of(rows=10_000_000).stages[-1].query, Tables)  # all pairs can be paid for

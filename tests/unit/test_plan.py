@@ -7,6 +7,7 @@ import pytest
 from dp_accounting.pld import privacy_loss_distribution as pld
 
 from dpmerf.accounting.unit import Unit
+from dpmerf.cli.plan_command import _print_plan
 from dpmerf.errors import ArtefactError, DpmerfError, PlanError
 from dpmerf.methods.presets import make_plan
 from dpmerf.plan import Plan, Stage
@@ -123,3 +124,11 @@ def test_wide_tables_stay_within_bounds() -> None:
     values = ", ".join(f'"v{i}"' for i in range(1000))
     wide = Schema.parse("".join(f'[columns.c{i}]\nkind = "category"\nvalues = [{values}]\n' for i in range(5)))
     assert make_plan(wide, 1, 1e-5, rows=100_000).summary()["bytes"] < 200_000_000
+
+
+def test_proposition_1_is_said_of_fourier_features_alone(mixed_schema: Schema, capsys: pytest.CaptureFixture) -> None:
+    for preset, said in (("paper", True), ("default", False)):
+        plan = make_plan(mixed_schema, 1, 1e-5, preset=preset)
+        assert (plan.summary()["expected_error"] is not None) == said
+        _print_plan(plan, [], None)
+        assert ("Proposition 1" in capsys.readouterr().out) == said

@@ -57,12 +57,19 @@ class Batch:
 
     numbers: Tensor  # (n, numeric columns), in [0, 1]
     codes: dict[str, Tensor]  # variable name -> (n,) int64
+    scores: Tensor | None = None  # (n, columns) normal scores, in the view of a query that derived them
 
     def __len__(self) -> int:
         return self.numbers.shape[0]
 
+    @property
+    def values(self) -> Tensor:
+        """What dense maps read: normal scores where there are any, else the numbers."""
+        return self.numbers if self.scores is None else self.scores
+
     def rows(self, index: Tensor | slice) -> Batch:
-        return Batch(self.numbers[index], {name: code[index] for name, code in self.codes.items()})
+        scores = None if self.scores is None else self.scores[index]
+        return Batch(self.numbers[index], {name: code[index] for name, code in self.codes.items()}, scores)
 
 
 @final

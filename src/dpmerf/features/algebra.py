@@ -130,7 +130,7 @@ class FeatureMap:
         """(n, dim), written out in full: for tests and small maps."""
         parts = []
         for b in self.blocks:
-            values = b.dense(batch.numbers) if b.dense else torch.ones(len(batch), 1, dtype=batch.numbers.dtype)
+            values = b.dense(batch.values) if b.dense else torch.ones(len(batch), 1, dtype=batch.numbers.dtype)
             cell = b.cell(batch.codes)
             if cell is not None:
                 onehot = torch.nn.functional.one_hot(cell, b.size).to(values.dtype)

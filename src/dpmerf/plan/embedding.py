@@ -56,7 +56,7 @@ class Embedding:
             step = max(1, AT_ONCE // block.width)
             for start in range(0, len(seen), step):
                 rows = seen.rows(slice(start, start + step))
-                values = block.dense(rows.numbers) if block.dense else torch.ones(len(rows), 1, dtype=torch.float64)
+                values = block.dense(rows.values) if block.dense else torch.ones(len(rows), 1, dtype=torch.float64)
                 cell = block.cell(rows.codes)
                 where = torch.zeros(len(rows), dtype=torch.int64) if cell is None else cell
                 total.index_add_(0, where, values.double())

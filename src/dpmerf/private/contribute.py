@@ -118,7 +118,7 @@ def _add_dense(block: Block, batch: Batch, sums: Tensor) -> None:
     """Rows are sorted by cell first: the rows of a cell are then summed where they lie."""
     dense = block.dense
     assert dense is not None
-    cell, numbers = block.cell(batch.codes), batch.numbers
+    cell, numbers = block.cell(batch.codes), batch.values
     sorted_cell: np.ndarray | None = None
     if cell is not None:
         cell, order = torch.sort(cell)

@@ -75,12 +75,12 @@ class Directions(Query):
         return self.feature_map(plan.codec)
 
     def resolve(self, known: Known) -> Embedding:
-        """The same, of a row's normal scores. They are no numbers in [0, 1]: this map alone reads them."""
+        """The same, of a row's normal scores. They are no numbers in [0, 1], so they have a place of their own."""
         scores = scores_of(known)
 
         def view(batch: Batch) -> Batch:
             values = scores(batch)
-            return Batch(values, {**batch.codes, NORM.name: lengths(values)})
+            return Batch(batch.numbers, {**batch.codes, NORM.name: lengths(values)}, values)
 
         return Embedding(self.feature_map(known.codec), view)
 
