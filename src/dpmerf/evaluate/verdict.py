@@ -18,6 +18,7 @@ from typing import Any, Literal, final
 import numpy as np
 import pyarrow as pa
 
+from dpmerf.evaluate.axis_cells import axis_cells
 from dpmerf.evaluate.diagnostics import NoisyCounts, one_way
 from dpmerf.evaluate.views import Rows
 from dpmerf.inference.evidence import Counted, Evidence, evidence, expected
@@ -26,6 +27,7 @@ from dpmerf.plan import Plan
 from dpmerf.plan.queries.pairs_again import PairsAgain
 from dpmerf.plan.queries.readability import readable_shares
 from dpmerf.release import Release
+from dpmerf.schema import Numeric
 
 Colour = Literal["green", "yellow", "red"]
 TEN = 10  # cells in which a column is read
@@ -35,7 +37,6 @@ GROUP = 2.0  # standard deviations of a cell's noise below which a group is not 
 SPIKE = 0.9  # share of the rows in the first or the last cell of a numeric column that looks like clipping
 EMPTY = 0.95  # share of nulls that leaves nothing to use
 APART = 0.05  # by how much more than noise released and synthetic counts may differ
-BINS = 20  # in which they are compared
 
 
 @final
@@ -115,7 +116,7 @@ def foreseen(plan: Plan) -> Verdict:
 def seen(release: Release, synthetic: pa.Table | None = None) -> Verdict:
     """What a release shows. With synthetic rows, columns that depart from the released counts are told."""
     wrong: dict[str, list[_Wrong]] = {}
-    shares = one_way(release, BINS)
+    shares = one_way(release)
     for name, counts in shares.items():
         _spikes(release, name, counts, wrong.setdefault(name, []))
     for column in readable_shares(release):
@@ -125,8 +126,9 @@ def seen(release: Release, synthetic: pa.Table | None = None) -> Verdict:
     if synthetic is not None:
         rows = Rows.read(synthetic, release.plan.schema.as_written, "synthetic table")
         for name in set(rows.names) & set(shares):
-            ours = rows.coded(name, BINS, declared_scale=True).shares()
-            _departs(ours, shares[name], wrong.setdefault(name, []))
+            column = rows.schema.columns[name]
+            ours = rows.in_cells(name, axis_cells(column)) if isinstance(column, Numeric) else rows.coded(name)
+            _departs(ours.shares(), shares[name], wrong.setdefault(name, []))
     return _judged(evidence(release), list(release.codec.schema.learned), release.rows_estimate, wrong)
 
 
