@@ -126,8 +126,8 @@ def seen(release: Release, synthetic: pa.Table | None = None) -> Verdict:
     if synthetic is not None:
         rows = Rows.read(synthetic, release.plan.schema.as_written, "synthetic table")
         for name in set(rows.names) & set(shares):
-            column = rows.schema.columns[name]
-            ours = rows.in_cells(name, axis_cells(column)) if isinstance(column, Numeric) else rows.coded(name)
+            kind = rows.schema.columns[name]
+            ours = rows.in_cells(name, axis_cells(kind)) if isinstance(kind, Numeric) else rows.coded(name)
             _departs(ours.shares(), shares[name], wrong.setdefault(name, []))
     return _judged(evidence(release), list(release.codec.schema.learned), release.rows_estimate, wrong)
 
