@@ -317,7 +317,7 @@ def toml_of(text: str) -> dict[str, Any] | Problem:
     except RecursionError:
         return Problem(None, None, None, " is not valid TOML: nested too deeply")
     except ValueError:  # Python reads whole numbers of at most some thousand digits, and years up to 9999
-        return Problem(None, None, None, " holds a number or a date that is out of all bounds. Mend it")
+        return Problem(None, None, None, " holds a number or a date that is out of all bounds. Fix it")
 
 
 def checked(raw: dict[str, Any], text: str, folder: Path) -> tuple[Schema | None, list[Problem]]:
