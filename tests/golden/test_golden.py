@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import platform
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -106,12 +107,25 @@ CASES: dict[str, Callable[[], tuple[Any, Any, Any]]] = {
 
 
 def machine() -> str:
-    """How this machine computes: floating-point kernels differ between processors and versions of PyTorch."""
+    """How this machine computes: floating-point kernels differ between processors and versions of PyTorch.
+
+    Results of a few kernels are not enough: two processors that agreed on products had other convolutions.
+    """
     rng = torch.Generator().manual_seed(0)
     a, b = torch.randn(300, 257, generator=rng), torch.randn(257, 311, generator=rng)
-    return _hash(
-        [(a @ b).numpy().tobytes(), torch.special.erfinv(a * 0.1).numpy().tobytes(), torch.__version__.encode()]
-    )
+    conv = torch.nn.functional.conv2d(a[:, :256].reshape(75, 4, 16, 16), b[:100, :4].reshape(4, 4, 5, 5))
+    seen = [a @ b, torch.special.erfinv(a * 0.1), conv, a.double().exp().log_softmax(1), (a @ b).double().sum(0)]
+    kind = f"{torch.__version__} {torch.backends.cpu.get_cpu_capability()} {_processor()}"
+    return _hash([kind.encode(), *(x.numpy().tobytes() for x in seen)])
+
+
+def _processor() -> str:
+    """Model and flags of the processor where the system tells them."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").split("\n\n")[0].splitlines()
+    except OSError:
+        return platform.processor()
+    return " ".join(line for line in lines if line.startswith(("vendor", "cpu family", "model", "stepping", "flags")))
 
 
 def _hash(parts: list[bytes]) -> str:
