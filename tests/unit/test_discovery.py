@@ -180,6 +180,9 @@ def test_discover_and_synth_on_the_command_line(table: pa.Table, tmp_path: Path)
     done = run("synth", data, "--epsilon", "2", "--discover", "--ledger", tmp_path / "m", "-o", tmp_path / "out")
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "out" / "discovery" / "CARD.md").exists() and (tmp_path / "out" / "synthetic.parquet").exists()
+    for place in ("release/CARD.md", "report.html"):  # their figures leave out what the schema's facts cost
+        told = (tmp_path / "out" / place).read_text(encoding="utf-8")
+        assert "were bought from rows" in told and "comes on top of this" in told, place
     assert len(Ledger.load(tmp_path / "m").entries()) == 2 and Ledger.load(tmp_path / "m").remaining_epsilon() < 0.2
 
 

@@ -15,6 +15,7 @@ from dpmerf.plan import Plan
 from dpmerf.release import Release
 from dpmerf.report.phrases import percent, small
 from dpmerf.schema import AnyColumn
+from dpmerf.schema.bought_facts import bought_columns
 
 MOST_COLUMNS = 60  # listed one by one; a wider table is told by its number and the hash of its plan
 MOST_VALUES = 6
@@ -186,7 +187,7 @@ def _declared(plan: Plan) -> tuple[Part, ...]:
         parts.append(Items(tuple(_short(relation.words) for relation in relations[:MOST_RELATIONS])))
         if (rest := len(relations) - MOST_RELATIONS) > 0:
             parts.append(Text(f"… and {rest:,} more relations."))
-    if bought := [name for name, c in columns.items() if c.bought]:
+    if bought := bought_columns(plan.schema):
         names = ", ".join(bought[:MOST_VALUES]) + (", …" if len(bought) > MOST_VALUES else "")
         parts.append(Text(f"Not declared but bought with a budget of their own: facts of {names}."))
     return tuple(parts)

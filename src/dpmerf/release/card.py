@@ -5,8 +5,9 @@ from __future__ import annotations
 from dpmerf.accounting.gaussian import at_most
 from dpmerf.features.algebra import BITS
 from dpmerf.plan import Plan
+from dpmerf.schema.bought_facts import bought_words
 
-FORMAT = 3  # of the words: a card of another one is not compared word by word
+FORMAT = 4  # of the words: a card of another one is not compared word by word
 NOT_PRIVATE = "NOT PRIVATE: the noise came from a source for tests and protects nobody"
 
 
@@ -32,7 +33,7 @@ This release is ({plan.epsilon:g}, {plan.delta:g})-differentially private.
   plan; {_open(plan)}; other releases of the same data that are not in the same ledger.
 - **How it was accounted.** Gaussian mechanism, exact composition: mu = {plan.mu:.6f}; {chosen}the discrete sampler adds
   {plan.discrete_delta:.1e} to delta, which is included. Noise: {noise}.
-- **Ledger.** {charged}
+{_bought(plan)}- **Ledger.** {charged}
 - **Rows.** {rows}. Everything made from this release (models, synthetic rows, tuning) costs nothing more.
 
 | stage | share of mu² | noise multiplier | sensitivity | sigma | coordinates |
@@ -54,3 +55,9 @@ def _open(plan: Plan) -> str:
         else "the number of rows that was expected (the real one is noisy)"
     )
     return f"{count}; several rows of one person together"
+
+
+def _bought(plan: Plan) -> str:
+    """A line about facts of the schema that have a price of their own."""
+    words = bought_words(plan.schema)
+    return f"- **Bought facts.** {words}\n" if words else ""

@@ -20,6 +20,7 @@ from dpmerf.report import rows_section, scores, sections, verdict_section
 from dpmerf.report.markup import text, tiles
 from dpmerf.report.phrases import percent, small
 from dpmerf.report.sections import ImageSection
+from dpmerf.schema.bought_facts import bought_columns
 from dpmerf.shown import Shown
 
 Fact = tuple[str, str, str, bool]
@@ -130,12 +131,13 @@ def _facts(report: Report, lights: Verdict | None) -> list[Fact]:
     odds = plan.odds
     rows = f"{release.rows:,}" if release.rows is not None else f"≈ {release.rows_estimate:,.0f}"
     unit = "row" if plan.unit.person is None else "person"
+    bought = "; what bought facts cost comes on top" if bought_columns(plan.schema) else ""
     facts: list[Fact] = []
     if lights is not None:
         seen_through = f"{lights.visible[0]} of {len(lights.columns)}"
         facts.append(("Columns to use", seen_through, "the others are noise, or could not be read", True))
     facts += [
-        ("Privacy", f"ε = {plan.epsilon:g}", f"δ = {small(plan.delta)}, per {unit}", True),
+        ("Privacy", f"ε = {plan.epsilon:g}", f"δ = {small(plan.delta)}, per {unit}{bought}", True),
         ("Attacker's best odds", percent(odds.accuracy), "a coin toss is 50 %", True),
         ("Rows released", rows, "public" if release.rows is not None else "noisy estimate", True),
     ]

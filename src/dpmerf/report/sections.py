@@ -22,6 +22,7 @@ from dpmerf.report import charts
 from dpmerf.report.distributions import distribution
 from dpmerf.report.markup import figure, grid, key, lead, section, table, text
 from dpmerf.report.phrases import percent, small
+from dpmerf.schema.bought_facts import bought_words
 
 SHOWN = 12  # pairs in a table or a warning
 MOST_COLUMNS = 48  # pictures of single columns that are open; those of a wider table unfold
@@ -60,7 +61,7 @@ probability of at most {at_most(odds.passed)}.</p>
 <p>{text(unit.describe())}</p></div>"""
     limits = f"""<div class="card"><h3>What is <em>not</em> protected</h3><ul>
 <li>Facts about the group: if smokers fall ill more often, the release says so, also of smokers outside it.</li>
-<li>The schema (names, bounds, categories) and {public}.</li>
+<li>The schema (names, bounds, categories) and {public}. {text(bought_words(plan.schema))}</li>
 <li>{several}</li>
 <li>Other releases of the same data: budgets add up. Keep one ledger for all of them.</li>
 <li>What is marked <strong class="mark">NOT COVERED</strong> on this page: it was computed from real rows.</li>

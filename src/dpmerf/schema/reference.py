@@ -55,7 +55,9 @@ def page() -> str:
         parts += [f'## `kind = "{name}"`', _words(kind), _table(kind, leave=("kind", *Column.model_fields))]
     parts += ["## How cells are written: `reading`", _words(Notation), _table(Notation)]
     parts += ["### Of a whole file: `[reading]`", _words(Reading), _table(Reading, leave=tuple(Notation.model_fields))]
-    parts.append("## Relations: `[[relations]]`\n\nOne of four forms, distinguished by its key; `name` is for messages.")
+    parts.append(
+        "## Relations: `[[relations]]`\n\nOne of four forms, distinguished by its key; `name` is for messages."
+    )
     for model in _members(AnyRelation):
         parts += [f"### {model.__name__}", _words(model), _table(model, leave=("name",))]
     return "\n\n".join(part.strip("\n") for part in parts if part) + "\n"
