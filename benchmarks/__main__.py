@@ -88,4 +88,8 @@ def _all(known: dict[str, Experiment], options: argparse.Namespace) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        print("stopped: finished cells are stored, and the same command goes on from there", file=sys.stderr)
+        sys.exit(130)

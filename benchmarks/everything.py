@@ -29,13 +29,16 @@ def missing(asked: Iterable[str], store: Store) -> list[str]:
 def estimate(key: str, seconds: Mapping[str, float]) -> float:
     """Seconds of a cell: the median of those stored cells whose names have most parts in common with its own.
 
+    A last part that is the number of a run tells nothing; one that names what is run (a classifier) does.
+
     >>> estimate("t/adult/b/2", {"t/adult/a/1": 5.0, "t/adult/b/1": 7.0, "t/census/b/1": 90.0})
     7.0
     """
     parts = key.split("/")
+    parts = parts[:-1] if parts[-1].isdigit() else parts
 
     def alike(other: str) -> int:
-        return sum(a == b for a, b in zip(parts[:-1], other.split("/"), strict=False))
+        return sum(a == b for a, b in zip(parts, other.split("/"), strict=False))
 
     most = max((alike(other) for other in seconds), default=0)
     return statistics.median(s for other, s in seconds.items() if alike(other) == most) if seconds else UNKNOWN
@@ -53,16 +56,43 @@ def seconds_left(asked: Iterable[str], store: Store) -> float:
 
 
 def not_run(wanted: Mapping[str, Sequence[str]], store: Store) -> str:
-    """A sentence for a page: what (title -> keys) has no result, and the time that it would take or why it failed."""
+    """Sentences for a page: what (title -> keys) has no result, each with the time it would take, and what failed."""
     absent = {title: gone for title, keys in wanted.items() if (gone := missing(keys, store))}
     if not absent:
         return ""
-    hours = seconds_left([key for gone in absent.values() for key in gone], store) / 3600
-    time = f"{hours:.1f} hours" if hours >= 1 else f"{60 * hours:.0f} minutes"
+    all_of = duration(seconds_left([key for gone in absent.values() for key in gone], store))
+    shown = [_part(title, absent[title], wanted[title], store) for title in absent]
     results = [(t, store.read(k) or {}) for t, gone in absent.items() for k in gone]
     failed = [f"{t}: {result['error'][:120]}" for t, result in results if "error" in result]
-    said = f"Not run yet, about {time} of one core by the time that cells like them took: {', '.join(absent)}."
+    said = f"Not run yet, about {all_of} of one core by the time that cells like them took: {', '.join(shown)}."
     return said + (f" Failed: {'; '.join(failed)}." if failed else "")
+
+
+def _part(title: str, gone: Sequence[str], keys: Sequence[str], store: Store) -> str:
+    some = f"{len(gone)} of {len(keys)} cells, " if len(gone) < len(keys) else ""
+    return f"{title} ({some}{duration(seconds_left(gone, store))})"
+
+
+def duration(seconds: float) -> str:
+    """As words.
+
+    >>> duration(40), duration(60), duration(600), duration(9000)
+    ('1 minute', '1 minute', '10 minutes', '2.5 hours')
+    """
+    minutes = max(1, round(seconds / 60))
+    if minutes >= 90:
+        return f"{seconds / 3600:.1f} hours"
+    return f"{minutes} minute{'s' * (minutes > 1)}"
+
+
+def made_with(keys: Mapping[str, Sequence[str]], store: Store) -> str:
+    """By which commits each title's stored cells were computed, and which of them from uncommitted code."""
+    said = []
+    for title, of in keys.items():
+        found = [line["made_with"].partition("(")[2].rstrip(")") for key in of if (line := store.line(key))]
+        commits = [one.replace("-dirty", "†") for one in dict.fromkeys(found)]
+        said += [f"{title} {', '.join(commits)}"] if commits else []
+    return "; ".join(said)
 
 
 def run_all(known: Mapping[str, Experiment], prepare: Callable[[Experiment], Run], dry: bool = False) -> None:

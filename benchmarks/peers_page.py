@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import figures
+from benchmarks import everything, figures
 from benchmarks.pages import table
 from benchmarks.store import Store
 
@@ -30,7 +30,15 @@ def page(store: Store) -> str:
         return ""
     if picture := _figure(store, found):
         blocks.insert(0, f"![utility against CPU time]({picture})")
-    return "\n\n".join(blocks)
+    return "\n\n".join(filter(None, [*blocks, _absent(store, found)]))
+
+
+def _absent(store: Store, found: Cells) -> str:
+    """The tools that are known here and have no result on adult, and what they would take."""
+    from benchmarks.peers import PEERS
+
+    at = ("adult", "1")
+    return everything.not_run({m: [f"peers/adult/1/{m}/1"] for m in PEERS if m not in found.get(at, {})}, store)
 
 
 def cells(store: Store) -> Cells:

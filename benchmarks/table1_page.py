@@ -44,7 +44,8 @@ def page(store: Store) -> str:
     found = cells(store)
     if not found:
         return ""
-    parts = [_protocol(found, "paper"), _absent(store), _protocol(found, "honest"), _same_shares(found)]
+    tables = [_protocol(found, "paper"), above(found), _absent(store), _protocol(found, "honest"), _same_shares(found)]
+    parts = [*tables, _made_with(store)]
     return "\n\n".join(filter(None, parts))
 
 
@@ -72,8 +73,37 @@ def _protocol(found: Cells, protocol: str) -> str:
 
 def _absent(store: Store) -> str:
     """What of the paper's protocol was not run, and what it would take."""
-    columns = ("real", "paper", "default", "paper-without-noise", *BASELINES)
+    columns = ("real", "paper", "default", "paper-without-noise", "default-without-noise", *BASELINES)
     return everything.not_run({f"{n} {c}": [f"table1/paper/{n}/{c}/1"] for n in paper.TABLE1 for c in columns}, store)
+
+
+def above(found: Cells) -> str:
+    """Where the default is above the published DP-MERF, in a sentence."""
+    better: dict[str, list[str]] = {"ROC or F1": [], "PRC": []}
+    below: dict[str, list[str]] = {"ROC or F1": [], "PRC": []}
+    for name, published in paper.TABLE1.items():
+        if runs := found.get(("paper", name, "default")):
+            for measure, ours, theirs in zip(better, means(runs, name), published["paper"], strict=False):
+                (better if ours > theirs else below)[measure].append(name)
+    said = [
+        f"in {m} on {len(better[m])} of {len(better[m]) + len(below[m])} tables"
+        + (f" (not on {', '.join(below[m])})" if below[m] else "")
+        for m in better
+    ]
+    return f"On the paper's protocol the default is above DP-MERF as published {' and '.join(said)}."
+
+
+def _made_with(store: Store) -> str:
+    """How old the default's cells are."""
+    said = {
+        protocol: {
+            n: [k for k in store.lines("table1") if k.startswith(f"table1/{protocol}/{n}/default/")]
+            for n in paper.TABLE1
+        }
+        for protocol in ("paper", "honest")
+    }
+    parts = [f"{protocol} protocol: {everything.made_with(of, store)}" for protocol, of in said.items()]
+    return f"The default's cells were made with these commits († with changes not yet committed). {'. '.join(parts)}."
 
 
 def at_share(roc: float, prc: float, share: float, other: float) -> float:
