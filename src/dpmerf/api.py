@@ -14,6 +14,7 @@ from dpmerf.methods.presets import make_plan
 from dpmerf.methods.readable_first import in_doubt, readable_first
 from dpmerf.plan import Plan
 from dpmerf.plan.person_plan import PersonPlan
+from dpmerf.plan.queries.broken_relations import broken_shares
 from dpmerf.plan.queries.readability import readable_shares
 from dpmerf.private.count import public_rows
 from dpmerf.private.ledger import Ledger
@@ -66,15 +67,25 @@ def release(
     made = measure(data, plan, ledger=charged, bars=bars, go_on=go_on)
     if made.charge is None:
         _warn(f"{UNCOUNTED}. Name a file with `ledger`")
-    for note in unread_notes(made):
+    for note in _unread(made):
         _warn(note)
     return made
 
 
-def unread_notes(made: Release) -> list[str]:
-    """What a release says of columns that could be read in part only: noisy, and covered."""
+def bought_notes(made: Release) -> list[str]:
+    """What a release says of columns that could be read in part only, and of broken relations: noisy, and covered."""
+    return [*_unread(made), *(found.words for found in broken_shares(made))]
+
+
+def _unread(made: Release) -> list[str]:
     found = (column.note(made.plan.schema) for column in readable_shares(made))
     return [note for note in found if note is not None]
+
+
+def bought_json(made: Release) -> dict[str, Any]:
+    """The shares of rows that break relations, for machines; nothing where none were asked for."""
+    found = [{"relation": b.relation, "share": b.share, "sd": b.noise} for b in broken_shares(made)]
+    return {"broken_relations": found} if found else {}
 
 
 def _warn(words: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -14,6 +15,7 @@ from dpmerf.accounting.unit import Unit
 from dpmerf.audit.canary import random_row, table
 from dpmerf.encoding import pixels
 from dpmerf.encoding.codec import Codec
+from dpmerf.methods.broken_counted import count_broken
 from dpmerf.plan import Plan, Stage
 from dpmerf.plan.queries import Histograms, ImageBlock, ImageEmbedding, PairsAgain, PreferredValues, Tables
 from dpmerf.plan.queries.pairs_again import picked_pairs
@@ -28,6 +30,7 @@ from privacy.variants import (
     LABEL,
     NUMBERS,
     PERSON_ADD,
+    RELATED,
     ROW,
     WHO,
     choice,
@@ -244,6 +247,16 @@ def close_choice(epsilon: float) -> Case:
     return _case("few rows", plan, (table(plan.schema, sides[0]), table(plan.schema, sides[1])))
 
 
+def related(epsilon: float, counted: bool = False) -> Case:
+    """Rows that break three relations of four, and a last one that breaks them or keeps them all."""
+    plan = embedding(RELATED, None, ROW, 0.0, epsilon)
+    plan = count_broken(plan, ["all"]) if counted else plan
+    broken = {"a": dt.date(2020, 2, 1), "b": dt.date(2020, 1, 1), "p": 0.5, "q": 1.0, "w": "u", "s": False, "k": 3}
+    kept = broken | {"b": dt.date(2020, 3, 1), "s": True, "k": 1}
+    sides = [[{**row, "y": i % 2 > 0} for i, row in enumerate([broken] * 20 + [last])] for last in (broken, kept)]
+    return _case("embedding", plan, (table(plan.schema, sides[0]), table(plan.schema, sides[1])))
+
+
 Maker = Callable[[float], Case]
 CASES: dict[str, Maker] = {
     "embedding": lambda e: _worst("embedding", embedding(MIXED, "y", ROW, 1.0, e)),
@@ -259,6 +272,8 @@ CASES: dict[str, Maker] = {
     "few rows": even_choice,
     "tables, rare": rare,
     "few rows, close": close_choice,
+    "relations": related,
+    "relations, counted": lambda e: related(e, counted=True),
     "images": lambda e: Case(
         "images", images_plan(e), pictures(8, 0, "black"), pictures(8, 0, "bright"), (pictures(8, 1, classes=1),)
     ),

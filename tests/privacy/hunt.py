@@ -8,9 +8,10 @@ import torch
 from torch import Tensor
 
 from dpmerf.audit.canary import end_row, random_row, table
-from dpmerf.encoding.codec import Batch
+from dpmerf.encoding.codec import Batch, Codec
 from dpmerf.features.algebra import BITS, Block, FeatureMap
 from dpmerf.plan import Plan, View
+from dpmerf.plan.queries import BrokenRelations
 from dpmerf.private import contribute
 from dpmerf.private.contribute import Sums
 
@@ -54,13 +55,18 @@ def rows_of(plan: Plan, count: int, seed: int) -> Batch:
     rng = np.random.default_rng(seed)
     rows = [end_row(plan.schema, 0), end_row(plan.schema, 1)]
     rows += [random_row(plan.schema, rng) for _ in range(count - 2)]
-    return plan.codec.encode(table(plan.schema, rows))
+    return _codec(plan).encode(table(plan.schema, rows))
 
 
 def illegal(plan: Plan, cells: list[object]) -> Batch:
     """Rows of cells that no column declared, each cell in every column at once."""
     array = pa.array([None if c is None else str(c) for c in cells], pa.large_string())
-    return plan.codec.encode(pa.table({name: array for name in plan.schema.columns}))
+    return _codec(plan).encode(pa.table({name: array for name in plan.schema.columns}))
+
+
+def _codec(plan: Plan) -> Codec:
+    """One that says of every row which relations it breaks, where a plan asks."""
+    return Codec(plan.schema, (), tuple(range(len(plan.schema.relations)))) if plan.has(BrokenRelations) else plan.codec
 
 
 def climb(phi: FeatureMap, view: View, batch: Batch, steps: int = 40) -> Batch:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from privacy.bugs import derived, noise, outside, rows
+from privacy.bugs import derived, noise, outside, relations, rows
 from privacy.bugs.bug import Bug
 
-BUGS: tuple[Bug, ...] = (*noise.BUGS, *rows.BUGS, *derived.BUGS, *outside.BUGS)
+BUGS: tuple[Bug, ...] = (*noise.BUGS, *rows.BUGS, *derived.BUGS, *outside.BUGS, *relations.BUGS)

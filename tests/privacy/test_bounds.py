@@ -146,7 +146,9 @@ def test_pictures() -> None:
 # --- one row at a time -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("variant", ["heterogeneous", "discover + tables", "discover + directions"])
+@pytest.mark.parametrize(
+    "variant", ["heterogeneous", "discover + tables", "discover + directions", "relations", "relations, counted"]
+)
 def test_a_row_counts_the_same_whatever_surrounds_it(variant: str) -> None:
     """Alone, in a crowd, shuffled, in odd batch sizes: sums are the sums of the rows' own integers."""
     plan, parts = _prepared(variant)
@@ -167,8 +169,9 @@ def test_a_row_counts_the_same_whatever_surrounds_it(variant: str) -> None:
         assert torch.equal(without.total() + own.sum(dim=0), whole.total())
 
 
-def test_codes_and_numbers_of_a_cell_ignore_their_neighbours() -> None:
-    plan = VARIANTS["discover + tables"](1.0)
+@pytest.mark.parametrize("variant", ["discover + tables", "relations, tables", "relations, counted"])
+def test_codes_and_numbers_of_a_cell_ignore_their_neighbours(variant: str) -> None:
+    plan = VARIANTS[variant](1.0)
     rng = np.random.default_rng(0)
     cells = [CELLS[i] for i in rng.integers(0, len(CELLS), 300)] + [str(x) for x in rng.random(300) * 1000]
     together = illegal(plan, cells)

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from dpmerf.accounting.unit import Unit
 from dpmerf.audit.canary import Neighbours, neighbours
+from dpmerf.methods.broken_counted import count_broken
 from dpmerf.methods.presets import make_plan
 from dpmerf.methods.settings import FewRowsSettings
 from dpmerf.plan import Plan, Stage
@@ -27,6 +28,17 @@ CATEGORIES = '[columns.c]\nkind = "category"\nvalues = ["a", "b", "c"]\nnullable
 ODD = (
     '[columns.d]\nkind = "date"\nfirst = 2020-01-01\nlast = 2020-03-01\nnullable = true\n'
     '[columns.l]\nkind = "number"\nmin = 0\nmax = 1000\nlog = true\ndecimals = 1\n'
+)
+RELATED = (
+    '[columns.a]\nkind = "date"\nfirst = 2020-01-01\nlast = 2020-03-01\n'
+    '[columns.b]\nkind = "date"\nfirst = 2020-01-01\nlast = 2020-06-01\nnullable = true\n'
+    '[columns.p]\nkind = "number"\nmin = 0\nmax = 1\ndecimals = 2\n'
+    '[columns.q]\nkind = "number"\nmin = 0\nmax = 2\ndecimals = 2\n'
+    '[columns.w]\nkind = "category"\nvalues = ["u", "v", "w"]\n'
+    '[columns.s]\nkind = "flag"\n[columns.k]\nkind = "integer"\nmin = 1\nmax = 3\n[columns.y]\nkind = "flag"\n'
+    '[[relations]]\nname = "stay"\nlearn = "b - a"\nmin = "0d"\nmax = "30d"\n'
+    '[[relations]]\nrule = "q = p * 2"\n[[relations]]\nrule = \'if w = "u" then s = true\'\n'
+    '[[relations]]\nlookup = "k"\nby = "w"\ntable = { u = 1, v = 2, w = 3 }\n'
 )
 LABEL = '[columns.y]\nkind = "flag"\n'
 
@@ -93,6 +105,9 @@ VARIANTS: dict[str, Maker] = {
     ),
     "discover + tables + choice": lambda e: choice(NUMBERS + CATEGORIES + LABEL, ROW, e),
     "discover + tables + choice, person": lambda e: choice(NUMBERS + CATEGORIES + LABEL + WHO, PERSON_ADD, e),
+    "relations": lambda e: embedding(RELATED, "y", ROW, 1.0, e),
+    "relations, tables": lambda e: preset(RELATED, "y", ROW, "default", e),
+    "relations, counted": lambda e: count_broken(embedding(RELATED, None, ADD, 1.0, e), ["all"]),
     "discover + tables, person": lambda e: preset(NUMBERS + LABEL + WHO, "y", PERSON, "default", e),
 }
 

@@ -14,6 +14,7 @@ from dpmerf.accounting.events import Gaussian
 from dpmerf.errors import PlanError
 from dpmerf.features.algebra import FeatureMap
 from dpmerf.plan import Plan, Stage, View
+from dpmerf.plan.embedding import codec_of
 from dpmerf.plan.price import Price
 from dpmerf.private.contribute import Sums
 from dpmerf.private.local import sum_locally
@@ -45,7 +46,7 @@ class Neighbours:
         if self.plan.unit.person is not None:  # the cap needs two readings
             return sum_locally(Frame(rows), self.plan, phi, view, SILENT, "")[0]
         sums = Sums(phi)
-        sums.add(view(self.plan.codec.encode(rows)))
+        sums.add(view(codec_of(self.plan, phi).encode(rows)))
         return sums.total()
 
     @property

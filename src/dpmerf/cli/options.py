@@ -57,6 +57,13 @@ Read = Annotated[
     ),
 ]
 GoOn = Annotated[bool, typer.Option("--go-on", help="Release all the same where columns cannot be read as declared.")]
+CountBroken = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--count-broken",
+        help="Buy the share of rows that break a relation, by its name or words; 'all' for every one. May be repeated.",
+    ),
+]
 LedgerFile = Annotated[Path | None, typer.Option("--ledger", help="Ledger to charge before any row is measured.")]
 Dataset = Annotated[
     str | None, typer.Option(help="What the data set is called, as its ledger knows it; its file's name if left out.")

@@ -10,6 +10,7 @@ import typer
 
 from dpmerf.cli.options import (
     Balanced,
+    CountBroken,
     Delta,
     Json,
     Label,
@@ -52,6 +53,7 @@ def plan(
     readable: Annotated[
         bool, typer.Option(help="First ask, for 2 % of the budget, whether columns can be read as declared.")
     ] = True,
+    count_broken: CountBroken = None,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="Where to write the plan; '-': standard output.")
     ] = None,
@@ -63,6 +65,7 @@ def plan(
     from dpmerf.evaluate import verdict
     from dpmerf.inference.predict import in_words, sharpness
     from dpmerf.inference.want import Want, least_epsilon
+    from dpmerf.methods import broken_counted
     from dpmerf.methods.presets import make_plan
     from dpmerf.methods.readable_first import in_doubt, readable_first
     from dpmerf.schema import Schema
@@ -77,6 +80,7 @@ def plan(
 
     def make(at: float, protected: Unit = protected) -> Plan:
         made = make_plan(declared, at, delta, rows=rows, unit=protected, method=method, balanced=balanced)
+        made = broken_counted.count_broken(made, count_broken or ())
         return readable_first(made, in_doubt(declared, None, False)) if readable else made
 
     if (epsilon is None) == (want is None):

@@ -55,7 +55,7 @@ def release(
     as_json: Json = False,
 ) -> None:
     """The only private step: spend the budget, read the rows, publish noisy sums."""
-    from dpmerf.api import UNCOUNTED, dataset_name, open_ledger, unread_notes
+    from dpmerf.api import UNCOUNTED, bought_json, bought_notes, dataset_name, open_ledger
     from dpmerf.plan.person_plan import PersonPlan, load_plan
     from dpmerf.private.measure import measure
     from dpmerf.progress import Bars
@@ -81,12 +81,17 @@ def release(
     keep(lambda place: made.save(place, key), output)
     if made.charge is None:
         noted(quiet)(f"{UNCOUNTED}. Name a file with --ledger")
-    for note in unread_notes(made):
+    for note in bought_notes(made):
         noted(quiet)(note)
     say(
         quiet,
         as_json,
-        {"release": str(output), **made.guarantee(), "ledger_entry": made.charge and made.charge.entry},
+        {
+            "release": str(output),
+            **made.guarantee(),
+            **bought_json(made),
+            "ledger_entry": made.charge and made.charge.entry,
+        },
         f"Release written to {output}. Read {output}/CARD.md",
     )
 

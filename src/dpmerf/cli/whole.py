@@ -12,6 +12,7 @@ from dpmerf.cli.options import (
     Balanced,
     Channels,
     Classes,
+    CountBroken,
     Dataset,
     Delta,
     Device,
@@ -89,17 +90,20 @@ def synth(
     discover: Annotated[
         bool, typer.Option("--discover", help="Buy the schema too, for a tenth of the budget: declare nothing.")
     ] = False,
+    count_broken: CountBroken = None,
     go_on: GoOn = False,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
     """All of it in one line: plan, release, train, sample and report."""
     from dpmerf.accounting.unit import Unit
-    from dpmerf.api import UNCOUNTED, dataset_name, existing_ledger, open_ledger
+    from dpmerf.api import UNCOUNTED, bought_notes, dataset_name, existing_ledger, open_ledger
+    from dpmerf.methods import broken_counted
     from dpmerf.methods.presets import make_plan
     from dpmerf.methods.readable_first import in_doubt, readable_first
     from dpmerf.pipeline import Asked
     from dpmerf.private.count import public_rows
+    from dpmerf.release import Release
     from dpmerf.release.signature import Key
     from dpmerf.schema import Schema
     from dpmerf.sources.pictures import open_data
@@ -140,6 +144,7 @@ def synth(
         source.require(list(declared.learned))
         count = rows if rows is not None else public_rows(source, protected, existing_ledger(ledger))
     priced = make_plan(declared, epsilon, delta, rows=count, unit=protected, method=method, balanced=balanced)
+    priced = broken_counted.count_broken(priced, count_broken or ())
     if not discover:
         priced = readable_first(priced, in_doubt(declared, source.fields, source.guessed_types))
     check_writable(output / "release" if discover else output, size_of(priced))
@@ -147,6 +152,9 @@ def synth(
     made = _run(source, priced, output, asked, charged, quiet or as_json, key, discover, go_on)
     if charged is None:
         noted(quiet)(f"{UNCOUNTED}. Name a file with --ledger")
+    if count_broken:
+        for note in bought_notes(Release.load(output / "release")):
+            noted(quiet)(note)
     words = "\n".join(f"  {what:<10} {path}" for what, path in made.items())
     bought_too = ", the bought schema included" if discover else ""
     say(quiet, as_json, made, f"Done, ({spent:g}, {priced.delta:g})-differentially private{bought_too}:\n{words}")

@@ -16,7 +16,22 @@ from dpmerf.schema.program import Program
 from dpmerf.schema.quantities import Fact, Facts, at_or_below, snapped
 from dpmerf.schema.relations import Combination, Rule
 
+_MARK = "#broken "  # of no column: such a count answers no question about one
 TOLERANCE = 1e-6  # of a value's size, on lines without steps: files hold them as float32, too
+
+
+def variable_name(relation: int) -> str:
+    """The variable that says whether a row breaks that relation: 0 or 1."""
+    return f"{_MARK}{relation}"
+
+
+def relation_of(variable: str) -> int | None:
+    """The way back; None for any other variable.
+
+    >>> relation_of(variable_name(3)), relation_of("age#bin")
+    (3, None)
+    """
+    return int(variable.removeprefix(_MARK)) if variable.startswith(_MARK) else None
 
 
 def broken(values: Values, program: Program) -> dict[int, np.ndarray]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 import pyarrow as pa
 
-from dpmerf.encoding import cells, listed, pixels, readable
+from dpmerf.encoding import broken, cells, listed, pixels, readable
 from dpmerf.encoding.derived import Relations
 from dpmerf.encoding.reading import numbers_of, read
 from dpmerf.encoding.stored_types import check_fits
@@ -135,9 +135,10 @@ class Axis:
 class Codec:
     """Encode and decode for one schema."""
 
-    def __init__(self, schema: Schema, looked: tuple[str, ...] = ()) -> None:
-        """`looked`: columns of whose cells a batch also says whether they could be read (`readable`)."""
-        self.looked = looked
+    def __init__(self, schema: Schema, looked: tuple[str, ...] = (), counted: tuple[int, ...] = ()) -> None:
+        """A batch also says whether the cells of columns `looked` could be read, and which of the relations `counted`
+        a row breaks."""
+        self.looked, self.counted = looked, counted
         self.declared = schema
         self.schema = schema.measured  # what rows are measured by: relations may leave columns out or replace them
         self.relations = Relations(schema.program) if schema.rewrites else None
@@ -181,7 +182,8 @@ class Codec:
     def encode(self, table: pa.Table | pa.RecordBatch, as_written: bool = False) -> Batch:
         """Rows to tensors. Every cell finds a place; none raises. `as_written`: by this program, not as declared."""
         declared = self.declared.as_written if as_written else self.declared
-        values = read(table, declared, declared.needed)
+        whole = read(table, declared, None if self.counted else declared.needed)
+        values = {name: whole[name] for name in declared.needed if name in whole}
         if self.relations is not None:
             values = self.relations.forward(placed(values, self.declared))
         if self.schema.image is not None:
@@ -189,7 +191,15 @@ class Codec:
             codes = {other: torch.from_numpy(code) for other, code in values.items()}
             return self.with_label(Batch(torch.from_numpy(pixels.encode(table.column(name), image)), codes))
         found = self.batch(values, table.num_rows)
-        return Batch(found.numbers, {**found.codes, **self._answers(table, declared)}) if self.looked else found
+        more = self._answers(table, declared) | self._broken(whole)
+        return Batch(found.numbers, {**found.codes, **more}) if more else found
+
+    def _broken(self, values: dict[str, np.ndarray]) -> dict[str, Tensor]:
+        """Whether rows break the relations that are counted: a function of each row alone."""
+        if not self.counted:
+            return {}
+        found = broken.broken(placed(values, self.declared), self.declared.program)
+        return {broken.variable_name(i): torch.from_numpy(found[i].astype(np.int64)) for i in self.counted}
 
     def _answers(self, table: pa.Table | pa.RecordBatch, declared: Schema) -> dict[str, Tensor]:
         """Whether cells of the columns that are looked at could be read."""

@@ -124,6 +124,8 @@ class MethodSettings:
     """All of them."""
 
     readability: float = 0.02  # of μ², for asking whether columns can be read as declared, where that is in doubt
+    broken: float = 0.01  # of μ², for each relation of which the share of rows that break it is asked for,
+    most_broken: float = 0.1  # and for all of them
     auto: AutoSettings = field(default_factory=AutoSettings)
     tables: TablesSettings = field(default_factory=TablesSettings)
     few_rows: FewRowsSettings = field(default_factory=FewRowsSettings)

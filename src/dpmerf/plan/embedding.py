@@ -10,12 +10,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, final
 
-from dpmerf.encoding.codec import Batch
+from dpmerf.encoding import broken, readable
+from dpmerf.encoding.codec import Batch, Codec
 from dpmerf.features.algebra import FeatureMap
 from dpmerf.lazy import torch
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+    from dpmerf.plan.plan import Plan
 
 View = Callable[[Batch], Batch]  # adds the codes that a map's cells need: row by row, by public or released facts alone
 AT_ONCE = 2**24  # numbers in memory while a mean is taken
@@ -62,6 +65,14 @@ class Embedding:
                 total.index_add_(0, where, values.double())
             sums.append(block.weight * total.flatten())
         return torch.cat(sums) / len(seen)
+
+
+def codec_of(plan: Plan, phi: FeatureMap) -> Codec:
+    """The plan's codec; where the map counts what could be read, or what breaks a relation, one that says so."""
+    names = [v.name for block in phi.blocks for v in block.cells]
+    looked = tuple(column for name in names if (column := readable.column_of(name)) is not None)
+    counted = tuple(i for name in names if (i := broken.relation_of(name)) is not None)
+    return Codec(plan.schema, looked, counted) if looked or counted else plan.codec
 
 
 def as_it_is(batch: Batch) -> Batch:

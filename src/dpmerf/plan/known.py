@@ -104,7 +104,7 @@ class Known:
         """
         batch, square, dim = self.codec.encode(rows, as_written=True), 0.0, 0
         for stage in self.plan.stages:
-            if stage.query.event is Gaussian and stage.name in self.sums:
+            if stage.query.drawn and stage.query.event is Gaussian and stage.name in self.sums:
                 mean = self.embedding(stage).mean(batch)
                 expected = mean * (self.rows_estimate * 2**BITS)
                 gap = (self.sums[stage.name].double() - expected) / self.plan.price_of(stage).sigma

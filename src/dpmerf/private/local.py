@@ -15,11 +15,12 @@ import pyarrow as pa
 import torch
 from torch import Tensor
 
-from dpmerf.encoding import readable
 from dpmerf.encoding.codec import Codec
 from dpmerf.errors import DataError
 from dpmerf.features.algebra import FeatureMap
 from dpmerf.plan import Plan, View
+from dpmerf.plan.embedding import codec_of
+from dpmerf.plan.queries import BrokenRelations
 from dpmerf.private.contribute import Sums
 from dpmerf.private.cores import usable_cores
 from dpmerf.private.persons import Chosen, PersonCap, tags
@@ -60,16 +61,9 @@ def sum_locally(rows: Rows, plan: Plan, phi: FeatureMap, view: View, bars: Bars,
 
 
 def columns_of(plan: Plan) -> list[str]:
-    """The columns that a release reads, and no other."""
-    person = [plan.unit.person] if plan.unit.person and plan.unit.person not in plan.schema.needed else []
-    return list(plan.schema.needed) + person
-
-
-def codec_of(plan: Plan, phi: FeatureMap) -> Codec:
-    """The plan's codec; where the map counts whether cells could be read, one that says so."""
-    names = [readable.column_of(v.name) for block in phi.blocks for v in block.cells]
-    looked = tuple(name for name in names if name is not None)
-    return Codec(plan.schema, looked) if looked else plan.codec
+    """The columns that a release reads, and no other. To see what breaks a relation takes computed columns, too."""
+    names = plan.schema.learned if plan.has(BrokenRelations) else plan.schema.needed
+    return [*names, *([plan.unit.person] if plan.unit.person and plan.unit.person not in names else [])]
 
 
 def _choose(rows: Rows, plan: Plan, codec: Codec, bars: Bars, what: str, workers: int) -> Chosen:

@@ -16,12 +16,13 @@ import pyarrow as pa
 import torch
 from torch import Tensor
 
-from dpmerf.encoding import readable
+from dpmerf.encoding import broken, readable
 from dpmerf.encoding.codec import Batch, Codec
 from dpmerf.features.algebra import FeatureMap
 from dpmerf.plan import Plan, View
+from dpmerf.plan.embedding import codec_of
 from dpmerf.private.contribute import Sums
-from dpmerf.private.local import codec_of, columns_of
+from dpmerf.private.local import columns_of
 from dpmerf.private.persons import KEY_BYTES, Tags, tags
 from dpmerf.progress import Bars
 from dpmerf.sources.rows import Rows
@@ -154,7 +155,8 @@ def _names(codec: Codec) -> list[str]:
     """The discrete variables of an encoded row, in the order in which a packed row holds them."""
     label = codec.label
     extra = [label.name] if label is not None and label.name not in {v.name for v in codec.variables} else []
-    return [v.name for v in codec.variables] + extra + [readable.variable_name(name) for name in codec.looked]
+    looked = [readable.variable_name(name) for name in codec.looked]
+    return [v.name for v in codec.variables] + extra + looked + [broken.variable_name(i) for i in codec.counted]
 
 
 def _to_words(batch: Batch) -> np.ndarray:

@@ -7,6 +7,7 @@ import pyarrow as pa
 from dpmerf.evaluate.possible import broken_shares
 from dpmerf.evaluate.results import Evaluation
 from dpmerf.evaluate.suggestions import suggestions
+from dpmerf.plan.queries.broken_relations import broken_shares as bought_shares
 from dpmerf.release import Release
 from dpmerf.report.markup import lead, section, table
 from dpmerf.report.phrases import percent
@@ -22,10 +23,23 @@ def rows(release: Release, synthetic: pa.Table, evaluation: Evaluation | None) -
     first = table(names, [[_cell(row[n]) for n in names] for row in cells], "The first synthetic rows")
     counted = broken_shares(synthetic, schema)
     real = {} if evaluation is None else {b.relation: percent(b.real, 2) for b in evaluation.relations}
+    bought = {
+        b.relation: f"{percent(min(max(b.share, 0.0), 1.0), 2)} ± {percent(1.96 * b.noise, 2)}"
+        for b in bought_shares(release)
+    }
     kept = ""
     if counted:
-        header = ("relation", "synthetic rows that break it", *(("real rows",) if real else ()))
-        lines = [(words, f"{round(share * synthetic.num_rows):,}", *_beside(real, words)) for words, share in counted]
+        more = {"rows of the table, bought": bought, "real rows": real}
+        told = {head: shares for head, shares in more.items() if shares}
+        header = ("relation", "synthetic rows that break it", *told)
+        lines = [
+            (
+                words,
+                f"{round(share * synthetic.num_rows):,}",
+                *(shares.get(words, "not asked") for shares in told.values()),
+            )
+            for words, share in counted
+        ]
         kept = table(header, lines, "Relations that the schema declares", covered=not real)
     hints = suggestions(release)
     shown = ""
@@ -40,10 +54,6 @@ def rows(release: Release, synthetic: pa.Table, evaluation: Evaluation | None) -
             f" {percent(n.synthetic)} of them hold a pair of values that no known real row has{beside}: NOT COVERED."
         )
     return section("rows", "Do the rows make sense?", lead(words), first, kept, shown, covered=evaluation is None)
-
-
-def _beside(real: dict[str, str], words: str) -> tuple[str, ...]:
-    return (real.get(words, ""),) if real else ()
 
 
 def _cell(value: object) -> str:

@@ -73,7 +73,8 @@ def derived(i: int, target: str, value: Node, facts: Facts) -> Derived:
         raise ExpressionError(
             f"the bounds cannot meet: by the bounds of its columns it lies from {show(fact, found.low)} to "
             f"{show(fact, found.high)}, and column '{target}' from {show(fact, fact.low)} to {show(fact, fact.high)}. "
-            f"Widen those of '{target}' (it is computed, so that costs nothing), or narrow the others"
+            f"Widen those of '{target}' (it is computed, so that costs nothing), narrow the others, or write "
+            + (f"max({show(fact, fact.low)}, …)" if low < fact.low - slack else f"min({show(fact, fact.high)}, …)")
         )
     return Derived(target, i, value)
 

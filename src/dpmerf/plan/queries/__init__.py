@@ -6,6 +6,7 @@ from pydantic import Field, TypeAdapter
 
 from dpmerf import plugins
 from dpmerf.errors import ArtefactError
+from dpmerf.plan.queries.broken_relations import BrokenRelations
 from dpmerf.plan.queries.column_selection import ColumnSelection
 from dpmerf.plan.queries.directions import Directions
 from dpmerf.plan.queries.histograms import Histograms
@@ -30,7 +31,8 @@ AnyQuery = Annotated[
     | Directions
     | MeanEmbedding
     | ImageEmbedding
-    | Readability,
+    | Readability
+    | BrokenRelations,
     Field(discriminator="kind"),
 ]
 
@@ -55,6 +57,7 @@ def read_query(data: Any) -> Query:
 
 __all__ = [
     "AnyQuery",
+    "BrokenRelations",
     "ColumnSelection",
     "Derived",
     "Directions",

@@ -59,6 +59,7 @@ class Query(Frozen, ABC):
     after: ClassVar[type[Query] | None] = None  # must stand before it
     pictures: ClassVar[bool] = False  # measures pictures; all others measure tables
     derives: ClassVar[tuple[str, ...]] = ()  # the fields of what it derives, as stored; none: it derives nothing
+    drawn: ClassVar[bool] = True  # rows that are drawn can be held against it; else it says how a file was written
     recounts: ClassVar[bool] = False  # measures again what stood out before: the noise of the first helped it
 
     @abstractmethod

@@ -40,6 +40,7 @@ class Readability(Query):
 
     words: ClassVar[str] = "readability"
     once: ClassVar[bool] = True
+    drawn: ClassVar[bool] = False
 
     kind: Literal["readability"] = "readability"
     columns: tuple[str, ...] = Field(min_length=1)
