@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from pathlib import Path
 
 import pyarrow as pa
@@ -28,3 +29,11 @@ def test_formulas_stay_where_they_are_wanted_or_harmless(tmp_path: Path) -> None
     assert (tmp_path / "t.csv").read_text().splitlines()[1] == '"=cmd()",1'
     write(iter([ROWS]), tmp_path / "t.parquet", {}, 5)
     assert pq.read_table(tmp_path / "t.parquet").column("a").to_pylist()[0] == "=cmd()"
+
+
+def test_moments_in_csv_are_whole_seconds(tmp_path: Path) -> None:
+    moment = dt.datetime(2024, 5, 6, 7, 30)
+    for unit in ("s", "ms", "us", "ns"):
+        table = pa.table({"seen": pa.array([moment, None], pa.timestamp(unit))})
+        write(iter([table]), tmp_path / "t.csv", {}, 2)
+        assert (tmp_path / "t.csv").read_text().splitlines() == ['"seen"', "2024-05-06 07:30:00", ""]

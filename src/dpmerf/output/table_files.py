@@ -122,7 +122,11 @@ def synthetic_note(guarantee: dict[str, object]) -> str:
 
 
 def _plain(schema: pa.Schema) -> pa.Schema:
-    """CSV has no dictionaries."""
-    return pa.schema(
-        [pa.field(f.name, f.type.value_type if pa.types.is_dictionary(f.type) else f.type) for f in schema]
-    )
+    """CSV has no dictionaries, and moments are whole seconds: nobody wants to read six zeros after each."""
+    return pa.schema([pa.field(f.name, _plain_type(f.type)) for f in schema])
+
+
+def _plain_type(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_timestamp(kind):
+        return pa.timestamp("s", kind.tz)
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
