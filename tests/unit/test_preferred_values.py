@@ -11,7 +11,7 @@ from benchmarks.suite_simulated import clocks, round_numbers, spikes
 from dpmerf.encoding.codec import Codec
 from dpmerf.encoding.grain import PRIMES, Grain
 from dpmerf.generators.maxent.maxent_settings import Settings
-from dpmerf.generators.maxent.preferred import Preference
+from dpmerf.generators.maxent.preferred import Preference, preferred
 from dpmerf.methods.presets import make_plan
 from dpmerf.plan.queries import Histograms, PreferredValues
 from dpmerf.private.measure import measure
@@ -94,3 +94,34 @@ def test_the_map_has_norm_one_and_sees_each_row_alone() -> None:
 def _number() -> tuple[object, object]:
     schema = Schema.parse('[columns.x]\nkind = "number"\nmin = 0\nmax = 1000\ndecimals = 2')
     return schema.columns["x"], Histograms(cells=256, columns=("x",)).grid(Codec(schema)).numeric["x"]
+
+
+FEW = """
+[columns.age]
+kind = "number"
+min = 15
+max = 60
+decimals = 1
+[columns.married]
+kind = "number"
+min = 0
+max = 40
+[columns.smooth]
+kind = "number"
+min = 0
+max = 1000
+decimals = 1
+"""
+
+
+def test_a_column_of_few_values_holds_their_roundest_where_nothing_was_counted() -> None:
+    """Too few rows for counts of preferred values: lone cells tell it, and smooth columns stay as they are."""
+    rng, schema, n = np.random.default_rng(2), Schema.parse(FEW), 4_000
+    ages, years = [17.5, 22.0, 27.0, 32.0, 37.0, 42.0], [0.5, 2.5, 6.0, 9.0, 13.0, 16.5, 23.0]
+    columns = {"age": rng.choice(ages, n), "married": rng.choice(years, n), "smooth": rng.normal(400, 90, n).round(1)}
+    release = measure(pa.table(columns), make_plan(schema, 1.0, 1e-5, rows=n))
+    assert not release.plan.has(PreferredValues)
+    assert set(preferred(release, Settings())) == {"age", "married"}
+    made = train(release, seed=1).sample(n)
+    assert np.isin(made["age"].to_numpy(), ages).mean() > 0.9
+    assert np.isin(made["married"].to_numpy(), years).mean() > 0.9

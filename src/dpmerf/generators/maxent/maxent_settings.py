@@ -69,6 +69,8 @@ class Settings:
     # values that many rows share
     clear: float = 5.0  # standard deviations of noise above what is expected: no accident among a thousand counts
     least_single: float = 0.02  # of all rows: of a single value that is looked for
+    lone: float = 0.5  # of a cell's rows that its neighbours do not explain, from which it holds one value
+    lone_cells: int = 4  # of a column, from which its values are few: the roundest of such a cell is taken (ADR 22)
     divisor_rounds: int = 30  # that fit the weights of divisors
     most_weight: float = 1e6  # of a divisor
     tries: int = 40  # of a moment that hours and weekdays accept

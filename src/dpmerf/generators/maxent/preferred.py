@@ -1,12 +1,14 @@
 """Preferred: which of the values of a fine cell rows get, by what was counted of them. Post-processing.
 
 Values that many rows share are found where two remainders and a cell agree; round numbers and hours are given as much
-more than others as their counts say, in every cell alike.
+more than others as their counts say, in every cell alike. Where nothing of the kind was counted and a column's rows lie
+in a few cells with empty ones between them, each such cell holds one value: its roundest is the best guess.
 """
 
 from __future__ import annotations
 
 import itertools
+import math
 from dataclasses import dataclass
 from functools import partial
 from typing import final
@@ -23,12 +25,12 @@ from dpmerf.release import Release
 
 
 def preferred(release: Release, s: Settings) -> dict[str, ValueDraw]:
-    """Column -> how values are drawn from its cells; only where something was counted."""
-    if not release.plan.has(PreferredValues):
-        return {}
+    """Column -> how values are drawn from its cells; only where the release shows more than the cells."""
     plan = release.plan
-    grains = plan.query(PreferredValues).grains(release.codec, plan.query(Histograms))
     histograms, sigma = noisy_histograms(release)
+    if not plan.has(PreferredValues):
+        return _few_values(release, {name: found.numpy() for name, found in histograms.items()}, sigma, s)
+    grains = plan.query(PreferredValues).grains(release.codec, plan.query(Histograms))
     found: dict[str, ValueDraw] = {}
     for name, grain in grains.items():
         counts, noise = preferred_counts(release, name, grain)
@@ -97,6 +99,38 @@ class Preference:
             for cell in np.unique(cells[alone]):
                 value[alone & (cells == cell)] = _short(float(value[alone & (cells == cell)][0]), fine.step)
         return np.asarray(value)
+
+
+def _few_values(release: Release, histograms: dict[str, np.ndarray], sigma: float, s: Settings) -> dict[str, ValueDraw]:
+    """Columns whose rows lie in lone cells: more rows than the density on either side explains, by far."""
+    found: dict[str, ValueDraw] = {}
+    for name, fine in release.plan.query(Histograms).grid(release.codec).numeric.items():
+        grain = Grain(release.codec.schema.columns[name], fine)
+        if name not in histograms or not grain.single or fine.widths.max() == 1:
+            continue
+        cells = histograms[name][: fine.size]
+        density = np.r_[0.0, cells.clip(min=0) / fine.widths, 0.0]
+        above = cells - fine.widths * np.maximum(density[:-2], density[2:])
+        lone = above > np.maximum(s.clear * sigma, s.lone * cells)
+        if lone.sum() >= s.lone_cells and above[lone].sum() > s.lone * cells.clip(min=0).sum():
+            share = np.where(lone, above / np.maximum(cells, sigma), 0.0).clip(max=1.0)
+            found[name] = Preference(grain, _roundest(grain), share, (1,), np.ones((fine.size, 1)))
+    return found
+
+
+def _roundest(grain: Grain) -> np.ndarray:
+    """(cells,) of each cell, the level that is a multiple of the largest of 1, 5, 10, 50, … (of decimals, likewise)."""
+    fine, level = grain.fine, grain.fine.edges[:-1].copy()
+    for divisor in grain.ladder:
+        first, count = grain.multiples(divisor)
+        level = np.where(count > 0, first * divisor + grain.zero, level)
+    if fine.axis.step is None:
+        low, high = (fine.axis.low + edges * fine.step for edges in (fine.edges[:-1], fine.edges[1:]))
+        for k in range(math.floor(math.log10(fine.step)), math.ceil(math.log10(fine.axis.high - fine.axis.low)) + 1):
+            for divisor in (10.0**k, 5 * 10.0**k):
+                value = np.ceil(low / divisor) * divisor
+                level = np.where(value < high, np.rint((value - fine.axis.low) / fine.step).astype(np.int64), level)
+    return level
 
 
 def _single_values(
