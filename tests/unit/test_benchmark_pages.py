@@ -106,7 +106,17 @@ def test_epsilon_page_orders_by_epsilon(tmp_path):
     for epsilon in ("inf", "1", "0.1"):
         store.write(f"epsilon-curve/default/{epsilon}/1", RESULT)
     page = epsilon_curve.page(store)
-    assert page.index("| 0.1 |") < page.index("| 1 |") < page.index("| ∞ |")
+    assert page.index("| 0.1 |") < page.index("| 1 |") < page.index("| ∞ |") and "0.040 |" in page
+    store.write("epsilon-curve/default/1/2", {**RESULT, "tv2": 0.06})
+    assert "0.050 ± 0.010" in epsilon_curve.page(store)
+
+
+def test_the_curves_default_is_that_of_the_peers_where_it_was_run(tmp_path):
+    store = Store(tmp_path)
+    store.write("peers/adult/0.2/default/3", RESULT)
+    this = Run(store, tmp_path / "no data", runs=3, only=("/default/0.2/3/",))
+    epsilon_curve.run(this)
+    assert store.read("epsilon-curve/default/0.2/3") == {**RESULT, "same_as": "peers/adult/0.2/default/3"}
 
 
 def test_privbayes_page_stands_beside_the_published(tmp_path):
