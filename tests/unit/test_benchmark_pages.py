@@ -22,6 +22,12 @@ from benchmarks import (
 from benchmarks.registry import FOLDER, Run
 from benchmarks.store import Store
 
+from dpmerf.generators.maxent import departures
+from dpmerf.generators.maxent.maxent_settings import Settings
+from dpmerf.generators.maxent.tails import TailSettings
+from dpmerf.generators.maxent.triples import TRIPLES
+from dpmerf.methods.settings import FewRowsSettings, TablesSettings
+
 MODELS = {"A": {"roc_auc": 0.8, "pr_auc": 0.6, "roc_auc_hard": 0.7, "pr_auc_hard": 0.5}}
 RESULT = {
     "cpu_seconds": 10.0,
@@ -208,3 +214,24 @@ def _explained(part, cells, shown):
         preset = next(preset for preset, title in images_page.TITLES.items() if title == cells[1])
         return f"{cells[0]} {preset} at ε = {cells[2]}" in reasons
     return "a reduced set is optimised" in reasons if part == "balog" else re.split(r",| \(", cells[0])[0] in reasons
+
+
+def test_confessed_constants_are_those_of_the_settings():
+    text = (FOLDER / "README.md").read_text(encoding="utf-8")
+    told = text.partition("| part | chosen on |")[2].partition("## Table 1")[0]
+    tables, few, empty = TablesSettings(), FewRowsSettings(), Settings()
+    shares = ", ".join(f"{v:.2f}" for v in (few.histograms, few.single, few.selection, few.selected))
+    tails = TailSettings()
+    for said in (
+        f"few rows: the four shares ({shares})",
+        f"preferred values ({tables.preferred:.1%} of μ², {tables.preferred_share:.0%} of the rows".replace("%", " %"),
+        f"usual shape {tails.usual_shape}, spread {tails.shape_spread}",
+        f"histograms {tables.coarse.histograms:.2f} or {tables.alone.histograms:.2f} of μ²",
+        f"triples ({tables.triples:.0%} of μ²".replace("%", " %"),
+        f"least prior variances ({departures.Settings().first}, {departures.Settings().other})",
+    ):
+        assert said in told, said
+    assert (empty.empty, empty.full_tables) == (0.5, 10.0) and "probability one half, ten assumed tables" in told
+    assert tables.bins[0] == 4 and "large noise (at most four bins)" in told
+    assert tables.preferred_noise == 6 and "six times the noise" in told
+    assert TRIPLES.clear == 5 and "five standard deviations" in told
