@@ -99,7 +99,7 @@ def test_rows_and_plans_to_standard_output_and_a_given_null(place: Path) -> None
     )
     assert len(rows) == 40 and {row["dose"] for row in rows} == {""}
     wrong = dpmerf("sample", "drawn", "-n", 4, "--given", "age=null", "-o", "-", cwd=place)
-    assert wrong.returncode == 2 and "column 'age' cannot be None" in wrong.stderr and wrong.stdout == ""
+    assert wrong.returncode == 2 and "column 'age' cannot be null" in wrong.stderr and wrong.stdout == ""
     assert dpmerf("sample", "drawn", "-n", 4, "-o", "-", "--json", cwd=place).returncode == 2
 
 
