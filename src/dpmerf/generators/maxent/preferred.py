@@ -127,8 +127,8 @@ def _roundest(grain: Grain) -> np.ndarray:
     if fine.axis.step is None:
         low, high = (fine.axis.low + edges * fine.step for edges in (fine.edges[:-1], fine.edges[1:]))
         for k in range(math.floor(math.log10(fine.step)), math.ceil(math.log10(fine.axis.high - fine.axis.low)) + 1):
-            for divisor in (10.0**k, 5 * 10.0**k):
-                value = np.ceil(low / divisor) * divisor
+            for unit in (10.0**k, 5 * 10.0**k):
+                value = np.ceil(low / unit) * unit
                 level = np.where(value < high, np.rint((value - fine.axis.low) / fine.step).astype(np.int64), level)
     return level
 
