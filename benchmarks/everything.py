@@ -109,13 +109,11 @@ def run_all(known: Mapping[str, Experiment], prepare: Callable[[Experiment], Run
     work.sort(key=lambda item: item[0])
     total = sum(item[0] for item in work)
     for seconds, cells, asked_cells, experiment, this in work:
-        done = asked_cells - cells
-        print(
-            f"{experiment.name:14} {done:4} of {asked_cells:4} cells done, about {seconds / 3600:5.1f} h left; "
-            f"all: {total / 3600:.1f} h",
-            file=sys.stderr,
-            flush=True,
-        )
+        if not asked_cells:
+            continue
+        done, left = asked_cells - cells, f"about {duration(seconds)} left" if cells else "nothing left"
+        said = f"{experiment.name:14} {done:4} of {asked_cells:4} cells done, {left}; all: {duration(total)}"
+        print(said, file=sys.stderr, flush=True)
         if cells and not dry:
             experiment.run(this)
         total -= seconds

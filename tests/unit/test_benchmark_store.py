@@ -93,11 +93,11 @@ def test_all_says_what_is_left_and_runs_only_that(tmp_path, capsys):
     store.write("one/a/1", {"x": 1}, seconds=7200.0)
     known = {"one": Experiment("one", "", "", run, lambda store: "", runs=2)}
     everything.run_all(known, lambda experiment: Run(store, None, runs=experiment.runs), dry=True)
-    assert not ran and "1 of    3 cells done, about   4.0 h left" in capsys.readouterr().err
+    assert not ran and "1 of    3 cells done, about 4.0 hours left" in capsys.readouterr().err
     everything.run_all(known, lambda experiment: Run(store, None, runs=experiment.runs))
     assert ran == ["one/a/2", "one/b/1"]
     everything.run_all(known, lambda experiment: Run(store, None, runs=experiment.runs))
-    assert ran == ["one/a/2", "one/b/1"] and "about   0.0 h left" in capsys.readouterr().err
+    assert ran == ["one/a/2", "one/b/1"] and "nothing left" in capsys.readouterr().err
 
 
 def test_every_experiment_can_be_asked_what_it_would_run(tmp_path):
