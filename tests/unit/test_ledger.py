@@ -489,7 +489,7 @@ def test_a_ledger_with_many_choices_is_fast(ledger: Ledger) -> None:
         times.append(time.process_time() - began)
     began = time.process_time()
     spend(wide, "p", "chose", 0.05, 0.0, (0.35,))
-    assert time.process_time() - began < 0.05 and min(times) < 0.05
+    assert time.process_time() - began < 0.15 and min(times) < 0.15  # 0.48 before; beside other work 0.06
 
 
 # --- places ----------------------------------------------------------------------------------------------------------
