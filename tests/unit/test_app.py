@@ -196,3 +196,68 @@ def test_the_same_command_is_shown(tmp_path: Path, table: Path) -> None:
     session.person = "visit_id"
     told = session.commands()
     assert "--epsilon 2" in told and "--unit person:visit_id,3" in told and str(table) in told
+
+
+def test_facts_without_a_box_are_kept(tmp_path: Path, table: Path) -> None:
+    session = Session(tmp_path)
+    page = client(session)
+    page.post(f"/{TOKEN}/open", data={"path": str(table)})
+    metadata = (
+        b'{"fields": [{"name": "admitted", "type": "date", "format": "%d.%m.%Y", '
+        b'"constraints": {"minimum": "2020-01-01", "maximum": "2020-12-31"}}]}'
+    )
+    assert page.post(f"/{TOKEN}/describe", files={"file": ("d.json", metadata)}).status_code == 303
+    assert "date = [" in page.get(f"/{TOKEN}/columns").text and "%d.%m.%Y" in session.schema_text
+    typed = {"c3.kind": "date", "c3.first": "2020-01-01", "c3.last": "2021-12-31"}
+    assert "%d.%m.%Y" in page.post(f"/{TOKEN}/columns/check", data=typed).json()["schema"]
+    assert "%d.%m.%Y" not in page.post(f"/{TOKEN}/columns/check", data={"c3.kind": "id"}).json()["schema"]
+
+
+def test_rules_of_a_description_are_taken_over(tmp_path: Path, table: Path) -> None:
+    pytest.importorskip("sqlglot")
+    session = Session(tmp_path)
+    page = client(session)
+    page.post(f"/{TOKEN}/open", data={"path": str(table)})
+    told = b"create table visits (visit_id int primary key, age int check (age <= visit_id), check (age < visit_id));"
+    assert page.post(f"/{TOKEN}/describe", files={"file": ("d.sql", told)}).status_code == 303
+    assert "age < visit_id" in session.rules
+
+
+def test_what_nobody_knows_is_bought(tmp_path: Path, table: Path) -> None:
+    session = Session(tmp_path)
+    page = client(session)
+    assert page.get(f"/{TOKEN}/buy").status_code == 303  # no table yet
+    page.post(f"/{TOKEN}/open", data={"path": str(table)})
+    assert "not declared yet" in page.get(f"/{TOKEN}/buy").text
+    for wrong, words in (({"epsilon": "1"}, "choose the columns"), ({"epsilon": "x", "c1": "on"}, "as numbers")):
+        answer = page.post(f"/{TOKEN}/buy", data=wrong)
+        assert answer.status_code == 422 and words in answer.text
+    assert not session.ledger.exists()
+    bought = {"c1": "on", "epsilon": "5", "limit": "6", "rows": "300"}
+    assert page.post(f"/{TOKEN}/buy", data=bought).headers["location"].endswith("/buy")
+    assert session.buying is not None
+    session.buying.wait(120)
+    assert page.get(f"/{TOKEN}/buy/state").json()["made"]
+    said = page.get(f"/{TOKEN}/columns").text
+    assert "Bought with noise" in said and CELL not in said
+    boxes = session.boxes["age"]
+    assert boxes["kind"] == "integer" and float(boxes["max"]) >= 60 and "bought = [" in session.schema_text
+    assert 0.01 <= session.epsilon <= 1.1  # what is left of 6
+    assert "dpmerf discover" in session.commands() and "--columns age" in session.commands()
+    typed = page.post(f"/{TOKEN}/columns/check", data={"c1.kind": "integer", "c1.min": "0", "c1.max": "120"})
+    assert '"max"' not in typed.json()["schema"].partition("bought")[2].partition("]")[0]
+    spent = page.post(f"/{TOKEN}/buy", data={**bought, "epsilon": "6"})
+    assert spent.status_code == 303
+    session.buying.wait(120)
+    assert "overspend" in page.get(f"/{TOKEN}/buy").text
+
+
+def test_the_command_follows_the_slider(tmp_path: Path, table: Path) -> None:
+    page = client(Session(tmp_path))
+    page.post(f"/{TOKEN}/open", data={"path": str(table)})
+    everything = {
+        **{"c0.kind": "id", "c1.kind": "integer", "c1.min": "0", "c1.max": "99"},
+        **{"c2.kind": "category", "c2.values": "a\nb", "c2.other": "b", "c3.kind": "leave out"},
+    }
+    page.post(f"/{TOKEN}/columns", data=everything)
+    assert "--epsilon 0.3" in page.post(f"/{TOKEN}/plan/price", data={"epsilon": "0.3", "rows": "300"}).text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
+from collections.abc import Iterable
 from typing import Any
 
 import pyarrow as pa
@@ -45,8 +46,8 @@ _SEVERAL = ("unit", "date", "missing")  # separated by |
 Typed = dict[str, str]  # the boxes of one column, as typed
 
 
-def facts(typed: Typed, stored: pa.DataType | None = None) -> Facts:
-    """The boxes of one column as facts; an empty box that is needed is a gap.
+def facts(typed: Typed, stored: pa.DataType | None = None, more: dict[str, Any] | None = None) -> Facts:
+    """The boxes of one column as facts, and `more` that has no box; an empty box that is needed is a gap.
 
     >>> facts({"kind": "integer", "min": "0", "max": "", "nullable": "on"}).written()
     {'kind': 'integer', 'min': 0, 'max': '?', 'nullable': True}
@@ -65,7 +66,23 @@ def facts(typed: Typed, stored: pa.DataType | None = None) -> Facts:
         known["nullable"] = True
     if typed.get("dtype"):
         known["dtype"] = typed["dtype"]
-    return Facts(kind, known)
+    rest = {} if more is None or more.get("kind") != kind else {k: v for k, v in more.items() if k != "kind"}
+    return Facts(kind, {**rest, **known})
+
+
+def unasked(found: Facts) -> dict[str, Any]:
+    """Facts that the page has no box for, with the kind that they belong to.
+
+    >>> unasked(Facts("flag", {"synonyms": {"ja": True}, "nullable": True}))
+    {'kind': 'flag', 'synonyms': {'ja': True}}
+    """
+    rest = {key: value for key, value in found.known.items() if key not in BOXES and key != "dtype"}
+    return {"kind": found.kind, **rest} if rest else {}
+
+
+def rules_of(relations: Iterable[dict[str, Any]]) -> str:
+    """Relations that somebody else declared, one a line, as the page has them typed: rules alone."""
+    return "\n".join(str(relation["rule"]) for relation in relations if "rule" in relation)
 
 
 def typed(found: Facts) -> Typed:
@@ -105,9 +122,15 @@ def table(
     label: str,
     rules: str = "",
     written: dict[str, Any] | None = None,
+    more: dict[str, dict[str, Any]] | None = None,
 ) -> TableFacts:
     """All columns that are kept, in the order of the table, and the relations between them."""
-    kept = {name: facts(one, stored.get(name)) for name, one in boxes.items() if one.get("kind") != "leave out"}
+    extra = more or {}
+    kept = {
+        name: facts(one, stored.get(name), extra.get(name))
+        for name, one in boxes.items()
+        if one.get("kind") != "leave out"
+    }
     return TableFacts(kept, label or None, relations=relations(rules), reading=written or {})
 
 

@@ -119,8 +119,7 @@ class Views:
             prefix = f"c{number}."
             typed = {k.removeprefix(prefix): str(v) for k, v in form.items() if k.startswith(prefix)}
             if typed:
-                keep = {"dtype": self.session.boxes[name].get("dtype", "")}
-                self.session.boxes[name] = keep | typed
+                self.session.declare(name, typed)
         label = str(form.get("label") or "")
         self.session.label = label if label in self.session.fields else ""
         self.session.rules = str(form.get("rules") or "")[:100_000]
@@ -171,8 +170,6 @@ class Views:
     async def protect(self, request: Request) -> Response:
         if not self.session.ready:
             return self.go("")
-        if self.session.problems():
-            return self.go("columns")
         return self.show(request, "protect", ids=self._ids())
 
     async def save_protect(self, request: Request) -> Response:
@@ -250,7 +247,7 @@ class Views:
     async def release(self, request: Request) -> Response:
         if not self.session.ready or self.session.problems():
             return self.go("columns")
-        return self.show(request, "release", state=self._state(), **self._ledger())
+        return self.show(request, "release", state=self._state(), **self.ledger())
 
     async def start(self, request: Request) -> Response:
         """Spend and release. Only here are rows read, behind the locked door."""
@@ -263,7 +260,7 @@ class Views:
             ledger = await run_in_threadpool(self._open_ledger, plan.delta)
         except (DpmerfError, ValueError) as problem:
             words = str(problem) if isinstance(problem, DpmerfError) else "Write the ledger's limit as a number."
-            return self.show(request, "release", 422, state=self._state(), problem=words, **self._ledger())
+            return self.show(request, "release", 422, state=self._state(), problem=words, **self.ledger())
         work = release_work(
             self.session.source,
             plan,
@@ -281,7 +278,8 @@ class Views:
         path.parent.mkdir(parents=True, exist_ok=True)
         return Ledger.load(path) if path.exists() else Ledger.open(path, self.session.limit, delta, self.session.stem)
 
-    def _ledger(self) -> dict[str, Any]:
+    def ledger(self) -> dict[str, Any]:
+        """What was spent on this table so far."""
         path = self.session.ledger
         found, problem = attempt(lambda: Ledger.load(path).summary()) if path.exists() else (None, "")
         return {"ledger": found, "ledger_problem": problem}

@@ -18,6 +18,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
+from dpmerf.app.buying import Buying
 from dpmerf.app.guard import Guard
 from dpmerf.app.pages import Views
 from dpmerf.app.session import Session
@@ -29,12 +30,16 @@ HOST = "127.0.0.1"
 def build(session: Session, token: str, port: int) -> Starlette:
     """The application: everything lives below the token."""
     views = Views(session, token)
+    buying = Buying(views)
     routes = [
         Route("/", views.table),
         Route("/open", views.open, methods=["POST"]),
         Route("/columns", views.columns),
         Route("/columns", views.save_columns, methods=["POST"]),
         Route("/columns/check", views.check, methods=["POST"]),
+        Route("/buy", buying.page),
+        Route("/buy", buying.start, methods=["POST"]),
+        Route("/buy/state", buying.state),
         Route("/describe", views.describe, methods=["POST"]),
         Route("/protect", views.protect),
         Route("/protect", views.save_protect, methods=["POST"]),

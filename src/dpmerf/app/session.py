@@ -13,11 +13,13 @@ from pydantic import ValidationError
 from dpmerf.accounting.unit import Unit
 from dpmerf.app import forms
 from dpmerf.app.jobs import Job
+from dpmerf.discovery import Purchase
 from dpmerf.errors import BudgetError, DataError, DpmerfError
 from dpmerf.methods.presets import make_plan
 from dpmerf.methods.readable_first import in_doubt, readable_first
 from dpmerf.plan import Plan
 from dpmerf.private.count import public_rows
+from dpmerf.private.discover import public_fields
 from dpmerf.private.ledger import Ledger
 from dpmerf.schema import Problem, Schema, names, problems_of, toml
 from dpmerf.schema.explain import faults
@@ -37,6 +39,7 @@ class Session:
     source: str = ""  # the table's path on this machine
     fields: dict[str, pa.DataType | None] = field(default_factory=dict)
     boxes: dict[str, forms.Typed] = field(default_factory=dict)
+    more: dict[str, dict[str, Any]] = field(default_factory=dict)  # facts that have no box, by column
     written: forms.Typed = field(default_factory=dict)  # how the file is written, as typed
     label: str = ""
     rules: str = ""  # relations, one a line
@@ -49,6 +52,8 @@ class Session:
     limit: float = 1.0  # of the ledger
     seed: int = 0
     job: Job | None = None
+    buying: Job | None = None
+    bought: str = ""  # the command for what was bought last
     counted: int | None = None  # the number of rows, once asked for and only where it is public
 
     @property
@@ -71,20 +76,32 @@ class Session:
         check_names(list(fields))
         self.source, self.fields, self.job, self.counted, self.written = source, fields, None, None, typed
         self.boxes = {name: forms.typed(names.suggest(name, stored)) for name, stored in fields.items()}
-        self.label = self.person = self.rules = ""
+        self.label = self.person = self.rules = self.bought = ""
+        self.more, self.buying = {}, None
 
     def describe(self, found: TableFacts) -> int:
         """Take what somebody's metadata says about columns that the table has; how many they were."""
         there = [name for name in found.columns if name in self.fields]
         for name in there:
             self.boxes[name] = forms.typed(found.columns[name])
+            self.more[name] = forms.unasked(found.columns[name])
         if found.label in self.fields:
             self.label = str(found.label)
+        rules = forms.rules_of(found.relations)
+        self.rules = "\n".join(filter(None, (self.rules, rules if rules not in self.rules else "")))
         return len(there)
+
+    def declare(self, name: str, typed: forms.Typed) -> None:
+        """What a person typed about one column. A bought fact that is typed over was not bought."""
+        before = self.boxes[name]
+        self.boxes[name] = {"dtype": before.get("dtype", "")} | typed
+        if bought := self.more.get(name, {}).get("bought"):
+            lines = [key for key in bought if _lines(before.get(key)) == _lines(typed.get(key))]
+            self.more[name] = {**self.more[name], "bought": lines}
 
     @property
     def schema_text(self) -> str:
-        table = forms.table(self.boxes, self.fields, self.label, self.rules, forms.reading(self.written))
+        table = forms.table(self.boxes, self.fields, self.label, self.rules, forms.reading(self.written), self.more)
         return toml.write(table, "Declared by a person. Nothing here may be looked up in the data.")
 
     def problems(self) -> tuple[Problem, ...]:
@@ -128,6 +145,14 @@ class Session:
         made = make_plan(schema, epsilon or self.epsilon, self._delta(), rows=expected, unit=chosen)
         return readable_first(made, in_doubt(schema, source.fields, source.guessed_types))
 
+    def purchase(self, names: list[str], epsilon: float) -> Purchase:
+        """The price of bounds, kinds and frequent values of some columns. No row is read."""
+        source, reading = open_rows(self.source, _reading(self.written)), _reading(self.written)
+        rows = self.expected_rows()
+        if rows is None:
+            raise BudgetError("the number of rows is protected: write how many to expect, about")
+        return Purchase.of(public_fields(source), names, epsilon, self._delta(), self.unit, rows, reading)
+
     def _delta(self) -> float | None:
         if not self.delta.strip():
             return None
@@ -159,6 +184,7 @@ class Session:
         told = " ".join(options)
         return "\n".join(
             (
+                *filter(None, (self.bought,)),
                 f"dpmerf schema check {schema} --data {data}",
                 f"dpmerf plan {schema} {told}",
                 f"dpmerf ledger init {ledger} --epsilon {self.limit:g} --delta {self.delta.strip() or '1e-5'}",
@@ -173,6 +199,10 @@ def _reading(written: forms.Typed) -> Reading:
         return Reading.model_validate(forms.reading(written))
     except ValidationError as error:
         raise DataError(f"how the file is written: {faults(error, '')[0].sentence}") from None
+
+
+def _lines(text: str | None) -> list[str]:
+    return (text or "").split()
 
 
 def check_names(found: list[str]) -> None:

@@ -3,16 +3,34 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from pathlib import Path
 
 from dpmerf import dossier
 from dpmerf.app.jobs import Work
+from dpmerf.discovery import Discovery, Purchase
+from dpmerf.folders import keep
 from dpmerf.pipeline import Asked, run
 from dpmerf.plan import Plan
+from dpmerf.private.discover import discover
 from dpmerf.private.ledger import Ledger
 from dpmerf.progress import Bars
 from dpmerf.release.verify import verify
 from dpmerf.sources.rows import open_rows
+
+
+def discovery_work(
+    source: str, purchase: Purchase, ledger: Ledger, output: Path, taken: Callable[[Discovery], None]
+) -> Work:
+    """Buy facts, keep them, and hand them on, as one job."""
+
+    def work(bars: Bars) -> dict[str, Path]:
+        found = discover(open_rows(source, purchase.reading), purchase, ledger=ledger, bars=bars)
+        keep(found.save, output)
+        taken(found)
+        return {"discovery": output}
+
+    return work
 
 
 def release_work(

@@ -57,7 +57,9 @@ if (budget) {
   const price = wait(async () => {
     const turn = ++asked;
     const answer = await send(budget.dataset.price, budget);
-    if (answer.ok && turn === asked) document.getElementById("price").innerHTML = await answer.text(); // escaped there
+    if (!answer.ok || turn !== asked) return;
+    document.getElementById("price").innerHTML = await answer.text(); // escaped there
+    document.getElementById("commands").textContent = document.getElementById("new-commands").textContent;
   }, 250);
   slide.addEventListener("input", () => { epsilon.value = Number((10 ** slide.value).toPrecision(2)); price(); });
   budget.addEventListener("input", event => { if (event.target === epsilon) follow(); if (event.target !== slide) price(); });
