@@ -197,3 +197,11 @@ def test_a_declared_notation_is_used(tmp_path: Path) -> None:
         "admitted": "date", "seen": "timestamp", "charges": "number", "weight": "number", "sex": "category",
         "smoker": "category", "visits": "integer",
     }  # fmt: skip
+
+
+def test_a_part_of_a_larger_ledger_costs_as_little_delta_there() -> None:
+    small = Purchase.of({"t": None}, None, 1.0, 1e-5, Unit(), 1_000, Reading())
+    inside = small.within(5.0)
+    assert small.threshold_delta_at(5.0) > small.delta > inside.delta
+    assert inside.threshold_delta_at(5.0) == pytest.approx(small.threshold_delta)
+    assert small.within(0.5) is small

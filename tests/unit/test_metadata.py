@@ -55,6 +55,25 @@ def test_sdv() -> None:
         metadata.read(HOTEL, table="rooms")
 
 
+def test_sdv_before_1_0_and_patterns_of_ids(tmp_path: Path) -> None:
+    fields = {
+        "user_id": {"type": "id", "subtype": "integer"},
+        "age": {"type": "numerical", "subtype": "integer"},
+        "joined": {"type": "datetime", "format": "%Y-%m-%d"},
+        "approved": {"type": "boolean"},
+    }
+    (tmp_path / "old.json").write_text(json.dumps({"tables": {"users": {"fields": fields, "primary_key": "user_id"}}}))
+    assert kinds(metadata.read(tmp_path / "old.json")) == {
+        "user_id": "id",
+        "age": "integer",
+        "joined": "date",
+        "approved": "flag",
+    }
+    assert metadata.read(HOTEL, table="hotels").columns["hotel_id"].known == {"pattern": "HID_[0-9]{3}"}
+    odd = {"METADATA_SPEC_VERSION": "V1", "tables": {"t": {"columns": {"k": {"sdtype": "id", "regex_format": "a+"}}}}}
+    assert metadata.read(odd).columns["k"].known == {}
+
+
 def test_sdv_of_55_columns_leaves_only_bounds_open(tmp_path: Path) -> None:
     types = ["numerical", "categorical", "boolean", "datetime", "id"]
     columns = {f"c{i}": {"sdtype": types[i % 5]} for i in range(55)}

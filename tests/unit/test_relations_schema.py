@@ -192,6 +192,13 @@ WRONG = {
         "relation 2 .*follows from other columns",
     ),
     "encoded with a logarithm": (['learn = "gross - log(weight)"\nmin = 0\nmax = 9'], "relation 1 .*[Ll]ogarithm"),
+    "four columns": (
+        ['columns = ["ward", "sex", "heavy", "age"]\nforbidden = [["surgery", "male", true, 1]]'],
+        "`columns` of relation 1 has at most 3 entries",
+    ),
+    "a lookup without its file": (
+        ['lookup = "code"\nby = "ward"\nfile = "nowhere.csv"'], "line 6[0-9]: relation 1: cannot read the lookup table",
+    ),
     "no pattern": (['rule = "if ward then"'], "relation 1"),
 }  # fmt: skip
 

@@ -48,7 +48,9 @@ class Buying:
         wanted = [name for i, name in enumerate(s.fields) if form.get(f"c{i}")]
         s.rows = str(form.get("rows") or "")[:30]
         _, problem = await run_in_threadpool(attempt, lambda: self._begin(form, wanted))
-        return self._shown(request, 422, problem) if problem else self.views.go("buy")
+        if problem:
+            return self._shown(request, 422, problem, str(form.get("epsilon") or "")[:30])
+        return self.views.go("buy")
 
     async def state(self, request: Request) -> Response:
         return JSONResponse(self._session.buying.state() if self._session.buying is not None else {})
@@ -65,6 +67,7 @@ class Buying:
         s.ledger.parent.mkdir(parents=True, exist_ok=True)
         known = s.ledger.exists()
         ledger = Ledger.load(s.ledger) if known else Ledger.open(s.ledger, s.limit, purchase.delta, s.stem)
+        purchase = purchase if s.delta.strip() else purchase.within(ledger.epsilon)
         place = _free(s.folder / f"{s.stem}-bought")
 
         def taken(found: Discovery) -> None:
@@ -75,12 +78,12 @@ class Buying:
 
         s.buying = Job(discovery_work(s.source, purchase, ledger, place, taken))
 
-    def _shown(self, request: Request, status: int, problem: str = "") -> Response:
+    def _shown(self, request: Request, status: int, problem: str = "", asked: str = "") -> Response:
         s = self._session
         gaps = {one.column for one in s.problems()}
         columns = [(i, name, name in gaps) for i, name in enumerate(s.fields) if name != s.person]
         state = s.buying.state() if s.buying is not None else {}
-        found: dict[str, Any] = {"columns": columns, "state": state, "usual": USUAL, "problem": problem}
+        found: dict[str, Any] = {"columns": columns, "state": state, "usual": asked or f"{USUAL:g}", "problem": problem}
         return self.views.show(request, "buy", status, **found, **self.views.ledger())
 
 

@@ -72,6 +72,8 @@ def discover_command(
     check_free(output, force)
     check_writable(place)
     charged = open_ledger(ledger, purchase, dataset_name(data) if dataset is None else dataset, noted(quiet))
+    if charged is not None and delta is None:
+        purchase = purchase.within(charged.epsilon)
     found = discover(source, purchase, ledger=charged, bars=Bars(not quiet and not as_json))
     keep(found.save, place)
     guard(output, lambda: output.write_text(found.schema_text(), encoding="utf-8"))

@@ -161,6 +161,16 @@ class Purchase:
         grown = math.log1p(math.exp(min(epsilon, 700.0))) - math.log1p(math.exp(min(self.epsilon, 700.0)))
         return min(0.999, self.threshold_delta * math.exp(max(grown, 0.0)))
 
+    def within(self, limit: float) -> Purchase:
+        """At a δ so small that rare values add no more at a ledger's ε than was set aside for them at this one's own.
+
+        A value that only one unit holds shows as rarely, but costs (1 + e^ε) times that, at the ε of the whole budget.
+        """
+        if not self.threshold_delta:
+            return self
+        grown = math.log1p(math.exp(min(limit, 700.0))) - math.log1p(math.exp(min(self.epsilon, 700.0)))
+        return self if grown <= 0 else replace(self, delta=self.delta * math.exp(-grown))
+
     def rest(self, epsilon: float, delta: float) -> float:
         """The ε, at the same δ, of a release that together with this purchase is (epsilon, delta)-DP."""
         left = delta * (1 - SLACK) - self.threshold_delta_at(epsilon) - self.discrete_delta_at(epsilon)

@@ -107,10 +107,17 @@ def _fault(one: Any, text: str) -> Problem:
     return Problem(column, key, line_of(text, column, key) if text else None, words)
 
 
+def of_relation(index: int, message: str, text: str) -> Problem:
+    """What is wrong with a relation as a whole."""
+    return _relation(index, None, "", message, text)
+
+
 def _relation(index: int, key: str | None, kind: str, message: str, text: str) -> Problem:
     """The same for a relation, which has a number instead of a name."""
     told = {"missing": " is missing", "extra_forbidden": " is not known here. Remove it or fix its spelling"}
     words = told.get(kind, f": {message}")
+    if kind in ("too_long", "too_short") and (counts := re.search(r"at (?:most|least) \d+", message)):
+        words = f" has {counts[0]} entries"
     return Problem(None, key, _line_of_relation(index, text), words, f"relation {index + 1}")
 
 

@@ -140,14 +140,25 @@ AnyRelation = Annotated[
 ]  # fmt: skip
 
 
+class UnreadLookup(ValueError):
+    """The file of a lookup cannot be used; which relation it belongs to."""
+
+    def __init__(self, index: int, words: str) -> None:
+        super().__init__(words)
+        self.index = index
+
+
 def inline_files(raw: dict[str, Any], folder: Path) -> None:
     """Replace `file` of lookups by its rows, in place: the schema, and so the plan's hash, holds the facts."""
     relations = raw.get("relations")
-    for relation in relations if isinstance(relations, list) else ():
+    for i, relation in enumerate(relations if isinstance(relations, list) else ()):
         if isinstance(relation, dict) and "lookup" in relation and isinstance(relation.get("file"), str):
             keys = relation.get("by", [])
             names = [keys] if isinstance(keys, str) else list(keys)
-            relation["table"] = _read(folder / relation.pop("file"), [*names, relation["lookup"]])
+            try:
+                relation["table"] = _read(folder / relation.pop("file"), [*names, relation["lookup"]])
+            except ValueError as problem:
+                raise UnreadLookup(i, str(problem)) from None
 
 
 def _read(path: Path, names: list[str]) -> list[list[Cell]]:

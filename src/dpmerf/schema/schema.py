@@ -17,13 +17,13 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from dpmerf.errors import SchemaError
 from dpmerf.schema.columns import AnyColumn, Id, Image, Numeric, Timestamp
-from dpmerf.schema.explain import Problem, faults, gaps, line_of, reason
+from dpmerf.schema.explain import Problem, faults, gaps, line_of, of_relation, reason
 from dpmerf.schema.headers import fields_of
 from dpmerf.schema.lists import fill_in
 from dpmerf.schema.notation import Notation, Reading
 from dpmerf.schema.patterns import Pattern
 from dpmerf.schema.program import Program, compiled
-from dpmerf.schema.relations import AnyRelation, inline_files
+from dpmerf.schema.relations import AnyRelation, UnreadLookup, inline_files
 from dpmerf.shown import Shown
 
 FORMAT = 1
@@ -233,8 +233,8 @@ class Schema(Shown, BaseModel):
             raise SchemaError(problems[0].message("schema"), problems)
         try:
             inline_files(filled, Path())
-        except ValueError as error:
-            raise SchemaError(f"schema: {error}") from None
+        except UnreadLookup as error:
+            raise SchemaError(of_relation(error.index, str(error), "").message("schema")) from None
         return Schema.from_json(filled)
 
     @staticmethod
@@ -326,14 +326,16 @@ def checked(raw: dict[str, Any], text: str, folder: Path) -> tuple[Schema | None
     raw, unread = fill_in(raw, text, folder)
     try:
         inline_files(raw, folder)
-    except ValueError as error:
-        unread.append(Problem(None, None, None, str(error), ""))
+    except UnreadLookup as error:
+        unread.append(of_relation(error.index, str(error), text))
     known = {(p.column, p.key) for p in (*open_ones, *unread)}
     kinds = {p.column for p in open_ones if p.key == "kind"}  # without a kind nothing else can be said
     try:
         found = Schema.model_validate(raw)
     except ValidationError as error:
+        said = {p.about for p in unread if p.about}  # without its table nothing else can be said of a lookup
         others = [p for p in faults(error, text) if (p.column, p.key) not in known and p.column not in kinds]
+        others = [p for p in others if p.about not in said]
         return None, [*open_ones, *unread, *others, *_label(raw, text, others)]
     return (None, [*open_ones, *unread]) if known else (found, [])
 
