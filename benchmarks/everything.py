@@ -60,6 +60,8 @@ def not_run(wanted: Mapping[str, Sequence[str]], store: Store) -> str:
     absent = {title: gone for title, keys in wanted.items() if (gone := missing(keys, store))}
     if not absent:
         return ""
+    if not any(store.lines(key.split("/")[0]) for gone in absent.values() for key in gone):
+        return f"Not run yet, nor anything like it: {', '.join(absent)}."
     all_of = duration(seconds_left([key for gone in absent.values() for key in gone], store))
     shown = [_part(title, absent[title], wanted[title], store) for title in absent]
     results = [(t, store.read(k) or {}) for t, gone in absent.items() for k in gone]

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from benchmarks import data
+from benchmarks import data, everything
 from benchmarks.ablation import DEFAULT, Variant
 from benchmarks.image_scores import CNN, score
 from benchmarks.images import DELTA
@@ -120,7 +120,8 @@ def page(store: Store) -> str:
             ]
         )
     header = ["set", "variant", "mean of four", CNN, *FEW, "grain", "held-out loss ÷ noise", "runs"]
-    return table(header, rows) if rows else ""
+    absent = everything.not_run({f"{s} {v}": [f"image_ablation/{s}/{v}/1"] for s in SETS for v in VARIANTS}, store)
+    return "\n\n".join(filter(None, [table(header, rows) if rows else "", absent]))
 
 
 EXPERIMENT = Experiment(

@@ -10,6 +10,7 @@ from benchmarks import (
     balog,
     claims,
     epsilon_curve,
+    image_ablation,
     images_page,
     mixture,
     paper,
@@ -159,6 +160,7 @@ def test_the_first_screen_weighs_our_numbers_against_the_papers(tmp_path):
 
 def test_what_was_not_run_is_said_with_the_time_it_would_take(tmp_path):
     store = Store(tmp_path)
+    assert image_ablation.page(store).startswith("Not run yet, nor anything like it: mnist default, mnist no grain")
     store.write("table1/paper/adult/dp-gan/1", RESULT, seconds=600.0)
     page = table1_page.page(store)
     assert "Not run yet, about" in page and "census dp-gan" in page and "adult dp-gan" not in page
