@@ -10,10 +10,13 @@ INSTALL := $(BIN)/python -m pip install --disable-pip-version-check -q $(PIP_FLA
 SPARK := $(shell command -v java >/dev/null 2>&1 && echo ,spark)
 ONE_THREAD := OMP_NUM_THREADS=1
 LOCK := requirements/demo.lock
-CPU ?= $(if $(PIP_FIND_LINKS),,--extra-index-url https://download.pytorch.org/whl/cpu)
+OLDEST := .venv-oldest
+OLDEST_TESTS := tests/golden $(patsubst %,tests/flow/test_%.py,cli failures hostile_words) $(patsubst %,tests/unit/test_%.py, \
+	app codec dossier hostile_files images_read kinds ledger metadata_files object_store plan release schema \
+	schema_problems sources table_files train)
 
 .DEFAULT_GOAL := help
-.PHONY: demo test check docs privacy clean help fuzz lock sbom
+.PHONY: demo test check docs privacy clean help fuzz lock sbom oldest
 
 demo: $(VENV)/.installed-demo  ## simulate a hospital table, release it, train, write synthetic rows to demo-out/
 	$(BIN)/dpmerf demo -o demo-out
@@ -39,11 +42,18 @@ docs: $(VENV)/.installed-test  ## the documentation site, to docs/_build/; a bro
 privacy: $(VENV)/.installed-test  ## the privacy tests with their full sample sizes (long)
 	DPMERF_PRIVACY=full $(ONE_THREAD) $(BIN)/python -m pytest -q -n 2 --dist loadgroup tests/privacy $(PYTEST_FLAGS)
 
+oldest: pyproject.toml  ## the tests of files, commands and stored bits with the oldest packages that pyproject.toml allows (Python 3.11)
+	@test -x $(OLDEST)/bin/python || { "$(PYTHON)" -m venv $(OLDEST) || { rm -rf $(OLDEST); exit 1; }; }
+	$(OLDEST)/bin/python tools/oldest.py > $(OLDEST)/oldest.txt
+	$(OLDEST)/bin/python -m pip install --disable-pip-version-check -q $(PIP_FLAGS) $(CPU) -c $(OLDEST)/oldest.txt -e '.[test]'
+	$(ONE_THREAD) $(OLDEST)/bin/python -m pytest -q -n 2 --dist loadgroup -m 'not slow and not data and not browser' \
+		$(OLDEST_TESTS) $(PYTEST_FLAGS)
+
 fuzz: $(VENV)/.installed-test  ## 20,000 hostile inputs, every fault point, signals and races, as a table (about 25 CPU minutes)
 	PYTHONPATH=src:tests $(ONE_THREAD) $(BIN)/python -m fuzz --cases $(or $(CASES),20000) $(if $(CASES),,--page docs/campaign.md)
 
 clean:  ## remove the environment, caches and demo output
-	rm -rf $(VENV) demo-out docs/_build build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(OLDEST) demo-out docs/_build build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 help:  ## this list

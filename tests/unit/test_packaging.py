@@ -74,6 +74,16 @@ def test_the_bill_of_materials_names_what_is_locked() -> None:
     assert json.dumps(bill) == json.dumps(_tool("sbom").bill())
 
 
+def test_every_dependency_has_an_oldest_version() -> None:
+    """What `make oldest` installs: the bound as written, of all that a user can have."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    found = _tool("oldest").oldest()
+    assert {re.split(r"[<>=;\[ ]", wanted)[0] for wanted in project["dependencies"]} <= found.keys()
+    assert {"scikit-learn", "duckdb", "cryptography", "sqlglot"} <= found.keys() and "pytest" not in found
+    wanted = dict(re.findall(r'"([a-z0-9-]+)>=([0-9.]+)', (ROOT / "pyproject.toml").read_text(encoding="utf-8")))
+    assert all(wanted[name] == bound for name, bound in found.items())
+
+
 def test_what_the_package_says_it_holds_is_there() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     assert "Typing :: Typed" in project["project"]["classifiers"] and (ROOT / "src/dpmerf/py.typed").is_file()
