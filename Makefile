@@ -49,7 +49,7 @@ oldest: pyproject.toml  ## the tests of files, commands and stored bits with the
 	$(ONE_THREAD) $(OLDEST)/bin/python -m pytest -q -n 2 --dist loadgroup -m 'not slow and not data and not browser' \
 		$(OLDEST_TESTS) $(PYTEST_FLAGS)
 
-fuzz: $(VENV)/.installed-test  ## 20,000 hostile inputs, every fault point, signals and races, as a table (about 25 CPU minutes)
+fuzz: $(VENV)/.installed-test  ## 20,000 hostile inputs, every fault point, signals and races, as a table
 	PYTHONPATH=src:tests $(ONE_THREAD) $(BIN)/python -m fuzz --cases $(or $(CASES),20000) $(if $(CASES),,--page docs/campaign.md)
 
 clean:  ## remove the environment, caches and demo output

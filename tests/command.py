@@ -5,10 +5,15 @@ import io
 import subprocess
 import sys
 import warnings
+from functools import cache
 from pathlib import Path
 from unittest import mock
 
+import typer.main
+
 from dpmerf.cli import main
+
+built = cache(typer.main.get_command)  # options of thirty commands are read from their signatures: once is enough
 
 
 def dpmerf(*arguments: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
@@ -20,6 +25,7 @@ def dpmerf(*arguments: object, cwd: Path | None = None) -> subprocess.CompletedP
         contextlib.redirect_stdout(out),
         contextlib.redirect_stderr(err),
         mock.patch.object(sys, "argv", words),
+        mock.patch.object(typer.main, "get_command", built),
         warnings.catch_warnings(),
     ):
         try:

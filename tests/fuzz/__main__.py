@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import os
 import sys
 import tempfile
@@ -62,10 +63,16 @@ def campaign(
 
 def steps(ground: Ground, box: Path, say: Callable[[str], None]) -> dict[str, Callable[[], Tally]]:
     """Bombs, every fault point of `release` and `synth`, limits, signals and races."""
+    injected = {
+        f"faults of {words[0]}, {errno.errorcode[error]}": partial(
+            faults.every_fault, ground, box, words, (error,), say
+        )
+        for words in (faults.RELEASE, faults.SYNTH)
+        for error in faults.ERRORS
+    }
     return {
         "bombs": lambda: bombs.run(ground, box, say),
-        "faults of release": lambda: faults.every_fault(ground, box, faults.RELEASE, faults.ERRORS, say),
-        "faults of synth": lambda: faults.every_fault(ground, box, faults.SYNTH, faults.ERRORS, say),
+        **injected,
         "limits of release": lambda: faults.limits(ground, box, faults.RELEASE, say, 14),
         "limits of synth": lambda: faults.limits(ground, box, faults.SYNTH, say, 14),
         "signals to release": lambda: faults.signals(ground, box, faults.RELEASE, say, 60),

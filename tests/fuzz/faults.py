@@ -244,7 +244,7 @@ def every_fault(
     most: int = 10**9,
 ) -> Tally:
     """Every call of a run fails, with every error, once and for good."""
-    tally = Tally(f"faults of {words[0]}")
+    tally = Tally(f"faults of {words[0]}, " + ", ".join(errno.errorcode[e] for e in errors))
     start = time.process_time()
     calls = points(ground, place, words)
     chosen = range(0, len(calls), -(-len(calls) // most)) if most < len(calls) else range(len(calls))

@@ -72,7 +72,8 @@ def _arrays(n: int) -> dict[str, Any]:
     whole = [1, None, 3] * n
     found: dict[str, Any] = {
         **{
-            str(t): pa.array(whole, t) for t in (pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint64())
+            str(t): pa.array(whole, t)
+            for t in (pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64())
         },
         **{str(t): pa.array([0.5, None, float("nan")] * n, t) for t in (pa.float32(), pa.float64())},
         "half": pa.array(np.array([0.5, np.inf, np.nan] * n, np.float16)),
@@ -92,6 +93,9 @@ def _arrays(n: int) -> dict[str, Any]:
         "zoned": pa.array([when, None, when] * n, pa.timestamp("us", "Asia/Tokyo")),
         "time32": pa.array([dt.time(1), None, dt.time(2)] * n, pa.time32("s")),
         "time64": pa.array([dt.time(1), None, dt.time(2)] * n, pa.time64("ns")),
+        "milliseconds of a day": pa.array([dt.time(1), None, dt.time(2)] * n, pa.time32("ms")),
+        "microseconds of a day": pa.array([dt.time(1), None, dt.time(2)] * n, pa.time64("us")),
+        "binary view": pa.array([b"\xff", None, MARKER.encode()] * n, pa.binary_view()),
         "duration": pa.array([dt.timedelta(1), None, dt.timedelta(2)] * n),
         "interval": pa.array([(1, 2, 3), None, (4, 5, 6)] * n, pa.month_day_nano_interval()),
         "decimal": pa.array([decimal.Decimal("1.5"), None, decimal.Decimal("99.9")] * n, pa.decimal128(10, 2)),

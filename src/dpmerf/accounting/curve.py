@@ -10,6 +10,7 @@ double-exponential substitution s = e^(t - e^-t) integrates it to full float pre
 
 import math
 from collections.abc import Callable
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -33,6 +34,7 @@ def _integral(x: float, factor: Callable[[float], float]) -> float:
     )
 
 
+@lru_cache(maxsize=4096)  # one plan is priced many times, by the same bisections
 def gaussian_delta(mu: float, epsilon: float) -> float:
     """The smallest delta for which mu-GDP is (epsilon, delta)-DP, for epsilon of 0 or more.
 
