@@ -238,7 +238,9 @@ def test_what_nobody_knows_is_bought(tmp_path: Path, table: Path) -> None:
     assert session.buying is not None
     session.buying.wait(120)
     assert page.get(f"/{TOKEN}/buy/state").json()["made"]
+    assert page.get(f"/{TOKEN}/buy").headers["location"].endswith("/columns")
     said = page.get(f"/{TOKEN}/columns").text
+    assert page.get(f"/{TOKEN}/buy").status_code == 200
     assert "Bought with noise" in said and CELL not in said
     boxes = session.boxes["age"]
     assert boxes["kind"] == "integer" and float(boxes["max"]) >= 60 and "bought = [" in session.schema_text

@@ -37,6 +37,8 @@ class Buying:
     async def page(self, request: Request) -> Response:
         if not self._session.ready:
             return self.views.go("")
+        if self._session.buying is not None and self._session.buying.made is not None:
+            return self.views.go("columns")  # it was over before this page was asked for
         return self._shown(request, 200)
 
     async def start(self, request: Request) -> Response:

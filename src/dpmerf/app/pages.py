@@ -96,6 +96,8 @@ class Views:
     async def columns(self, request: Request) -> Response:
         if not self.session.ready:
             return self.go("")
+        if self.session.buying is not None and self.session.buying.made is not None:
+            self.session.buying = None  # what it bought stands in the boxes
         return self.show(request, "columns", found=self._found())
 
     async def check(self, request: Request) -> Response:
