@@ -51,6 +51,13 @@ def test_pack_writes_a_page_and_a_pdf(made: Path) -> None:
     assert "two values of 'key' counts as two persons" in unescape(page)
 
 
+def test_the_ledger_knows_what_the_data_set_is_called(made: Path, mixed_schema: Schema) -> None:
+    plan = make_plan(mixed_schema, 1.0, 1e-5, rows=500)
+    measure(mixed_rows(500), plan, ledger=Ledger.open(made / "named.ledger", 3.0, 1e-5, "ward 7")).save(made / "second")
+    assert dpmerf("pack", "second", "--ledger", "named.ledger", "-o", "e", cwd=made).returncode == 0
+    assert "ward 7" in (made / "e" / "dossier.html").read_text()
+
+
 def test_without_a_ledger_it_says_so(made: Path) -> None:
     release = Release.load(made / "release")
     plain = html(make_dossier(release, name="x", hashes={}, date=dt.date(2024, 2, 29)))

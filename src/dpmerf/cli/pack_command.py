@@ -18,7 +18,8 @@ def pack(
         Path | None, typer.Option("-o", "--output", help="Folder for the dossier; beside the release if left out.")
     ] = None,
     name: Annotated[
-        str | None, typer.Option(help="What the data set is called; the folder's name if left out.")
+        str | None,
+        typer.Option(help="What the data set is called; if left out, as its ledger knows it, else the folder's name."),
     ] = None,
     ledger: Annotated[Path | None, typer.Option(help="The ledger that was charged: its entry goes in.")] = None,
     quiet: Quiet = False,
@@ -31,10 +32,11 @@ def pack(
 
     checked = verify(release).release
     hashes = {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in sorted(release.iterdir())}
-    entry = None if ledger is None else dossier.LedgerFacts.of(Ledger.load(ledger).summary(), checked.plan)
-    made = dossier.make_dossier(
-        checked, name=name or release.resolve().parent.name or "data set", hashes=hashes, ledger=entry
-    )
+    charged = None if ledger is None else Ledger.load(ledger)
+    entry = None if charged is None else dossier.LedgerFacts.of(charged.summary(), checked.plan)
+    known = "" if charged is None else charged.dataset
+    called = name or known or release.resolve().parent.name or "data set"
+    made = dossier.make_dossier(checked, name=called, hashes=hashes, ledger=entry)
     folder = output or release.resolve().parent
     paths = {"html": folder / "dossier.html", "pdf": folder / "dossier.pdf"}
     guard(folder, lambda: folder.mkdir(parents=True, exist_ok=True))
