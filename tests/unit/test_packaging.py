@@ -84,6 +84,16 @@ def test_every_dependency_has_an_oldest_version() -> None:
     assert all(wanted[name] == bound for name, bound in found.items())
 
 
+def test_an_index_that_knows_no_vulnerabilities_is_none(tmp_path: Path) -> None:
+    """Of a mirror pip-audit learns nothing, and says that all is well."""
+    found = {}
+    for name, text in {"knows": '{"vulnerabilities": [{"id": "x"}]}', "mirror": '{"info": {}}', "page": "<p>"}.items():
+        (tmp_path / name).write_text(text)
+        found[name] = _tool("reachable").answers((tmp_path / name).as_uri())
+    assert found == {"knows": True, "mirror": False, "page": False}
+    assert not _tool("reachable").answers((tmp_path / "nothing").as_uri())
+
+
 def test_what_the_package_says_it_holds_is_there() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     assert "Typing :: Typed" in project["project"]["classifiers"] and (ROOT / "src/dpmerf/py.typed").is_file()
