@@ -209,6 +209,7 @@ def test_attacker_odds() -> None:
     assert budget.attacker_odds(1e3, 1e-5).posterior == 1
     assert odds.passed == pytest.approx(stats.norm.sf(1 / mu_of(1.0, 1e-5) - mu_of(1.0, 1e-5) / 2))
     assert budget.loss_above(1.0, 0.0) == budget.loss_above(1.0, 0.0, adaptive=True) == 0
+    assert budget.loss_above(5e-324, 0.1, adaptive=True) == 1.0  # gaps below it vanish
 
 
 def test_a_loss_above_epsilon_is_bounded_also_where_stages_adapt() -> None:

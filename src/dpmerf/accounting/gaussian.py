@@ -228,7 +228,7 @@ def loss_above(epsilon: float, mu: float, ranges: Sequence[float] = (), adaptive
         return 0.0
     if not (ranges or adaptive):
         return upper_tail(epsilon / mu - mu / 2)
-    gaps = (epsilon * 0.9**i for i in range(100))
+    gaps = [gap for i in range(100) if (gap := epsilon * 0.9**i) > 0]  # of the smallest floats some vanish
     return min(1.0, *(delta_of(mu, epsilon - gap, ranges) / -math.expm1(-gap) for gap in gaps))
 
 
