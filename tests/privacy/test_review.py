@@ -158,7 +158,7 @@ def test_bins_never_outgrow_what_was_priced() -> None:
         mass[single[1 :: len(single) // heavies][:heavies]] = 20_000 / heavies
         counts = {"a": mass / mass.sum() * 20_000, "b": np.array([1e4, 1e4])}
         for sigma in (0.01, 30.0):
-            cut = Binning.cut(grid, counts, sigma, 20_000.0, tables.bins, frozenset())
+            cut = Binning.cut(grid, counts, {"a": sigma, "b": sigma}, 20_000.0, tables.bins, frozenset())
             assert cut.variables["a"].size <= nominal
             assert sorted(set(cut.bin_of["a"].tolist())) == list(range(cut.variables["a"].size))
 

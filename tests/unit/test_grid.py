@@ -11,7 +11,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpmerf.encoding.binning import Binning, FineGrid
+from dpmerf.encoding.binning import Binning, FineGrid, _draw_inside, place_of
 from dpmerf.encoding.codec import Codec
 from dpmerf.encoding.cuts import support
 from dpmerf.generators.maxent.consistent import consistent
@@ -46,7 +46,7 @@ def test_parts_are_runs_inside_bins_and_never_more_than_asked(seed: int, parts: 
     grid = FineGrid(Codec(SCHEMA), 64)
     rng = np.random.default_rng(seed)
     mass = rng.exponential(size=grid.variables["x"].size) ** 3 * 100
-    found = Binning.cut(grid, {"x": mass}, 5.0, float(mass.sum()), 6, frozenset(), parts, noise)
+    found = Binning.cut(grid, {"x": mass}, {"x": 5.0}, float(mass.sum()), 6, frozenset(), parts, noise)
     part_of, bin_of = found.part_of["x"], found.bin_of["x"]
     assert sorted(set(part_of.tolist())) == list(range(found.parts["x"].size))
     assert (part_of.diff() >= 0).all() and (part_of.diff() <= 1).all()
@@ -55,6 +55,23 @@ def test_parts_are_runs_inside_bins_and_never_more_than_asked(seed: int, parts: 
     assert found.parts["x"].size <= Binning.equal(grid, 12, parts).parts["x"].size or parts == 1
     again = Binning.from_json(grid, json.loads(json.dumps(found.to_json())))
     assert torch.equal(again.part_of["x"], part_of) and torch.equal(again.bin_of["x"], bin_of)
+
+
+def test_a_cell_has_its_place_in_its_bin_and_a_place_its_cell() -> None:
+    rng = torch.Generator().manual_seed(2)
+    bin_of, shares = torch.tensor([0, 0, 0, 1, 2, 2, 3, 3]), torch.tensor([0.5, 0.0, 0.5, 1.0, 0.1, 0.9, 0.0, 0.0])
+    cells = torch.tensor([0, 2, 3, 4, 5, 6, 7]).repeat(200)
+    place = place_of(bin_of, shares, cells, rng)
+    assert torch.equal(_draw_inside(bin_of, shares, bin_of[cells], place, rng, evened=False), cells)
+    assert 0.4 < float(place[cells == 0].max()) <= 0.5 <= float(place[cells == 2].min())
+    assert float(place[cells == 4].max()) <= 0.1 <= float(place[cells == 5].min())
+    assert float(place[cells == 6].max()) <= 0.5  # nothing is known of a bin without any share: its cells are alike
+
+
+def test_named_columns_have_a_cell_for_each_value() -> None:
+    schema = Schema.parse('[columns.n]\nkind = "integer"\nmin = 0\nmax = 900\n[columns.m]\nkind = "integer"\nmax = 900')
+    grid = FineGrid(Codec(schema), 64, ("n",))
+    assert grid.variables["n"].size == 901 and grid.variables["m"].size <= 80
 
 
 def test_columns_without_a_histogram_keep_every_cell() -> None:

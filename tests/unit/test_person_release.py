@@ -10,8 +10,10 @@ import pytest
 from dpmerf.accounting.gaussian import delta_of
 from dpmerf.errors import ArtefactError, DataError, LedgerError, PlanError
 from dpmerf.methods.person_method import make_person_plan
+from dpmerf.methods.presets import make_plan
 from dpmerf.person_model import PersonModel, train_persons
 from dpmerf.plan.person_plan import PersonPlan
+from dpmerf.plan.queries import Histograms, Tables
 from dpmerf.private.ledger import Ledger
 from dpmerf.private.person_measure import measure_persons
 from dpmerf.release.person_release import PersonRelease, verify_persons
@@ -98,6 +100,26 @@ def test_the_price_is_known_before_a_row_is_read_and_holds_for_all_parts() -> No
     assert 0.97e-5 < delta_of(plan.mu, 1.0) + plan.discrete_delta <= 1e-5  # nearly all of the budget, and no more
     assert all(part.unit.sensitivity(1.0, 2**0.5) == 2**0.5 for part in plan.parts.values())  # as one row's
     assert PersonPlan.from_json(json.loads(json.dumps(plan.to_json()))).hash == plan.hash
+
+
+def test_what_follows_what_and_how_many_rows_there_are_is_measured_sharper_at_the_same_price() -> None:
+    plan = make_person_plan(Persons.parse(SCHEMA), 1.0, 1e-5, rows=1_500)
+    visits, people = plan.parts["visits"], plan.parts["people"]
+    tables, histograms = visits.query(Tables), people.query(Histograms)
+    heavy = dict(zip(tables.pairs, tables.pair_weights, strict=True))
+    assert {pair for pair, w in heavy.items() if w > 1} == {("ward", "ward before")}
+    counted = {n for n, w in zip(histograms.columns, histograms.weights, strict=True) if w > 1}
+    assert counted == set(histograms.whole) == {"number of visits", "number of notes"}
+    for part in (visits, people):
+        phi = part.query(Tables).nominal(part)
+        assert phi.norm_bound == pytest.approx(1.0) and phi.diameter == pytest.approx(2**0.5)
+    known = json.loads(json.dumps(plan.to_json()))
+    assert PersonPlan.from_json(known) == plan
+    recipe = known["parts"][1]["plan"]["stages"][1]["recipe"]
+    recipe["pair_weights"].append(1.0)
+    with pytest.raises(PlanError, match="weights for"):
+        PersonPlan.from_json(known)
+    assert "pair_weights" not in make_plan(visits.schema, 1.0, 1e-5).to_json()["stages"][1]["recipe"]  # as ever
 
 
 @pytest.mark.parametrize("change", ["epsilon", "unit", "columns", "parts"])

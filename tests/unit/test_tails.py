@@ -68,6 +68,12 @@ def test_numbers_that_are_heavy_together_stay_together() -> None:
     assert float(place.min()) >= 0 and float(place.max()) <= 1
     null = copula.places(torch.full_like(bins, 5), rng)  # a bin past the last: nothing is known, nothing fails
     assert bool(torch.isfinite(null).all())
+    told = (torch.special.ndtr(z[:, 0]) * 5 - bins[:, 0]).clamp(0, 1)  # where the first number lies is known
+    follows = copula.places(bins, rng, {0: told})
+    assert torch.equal(follows[:, 0], told)
+    score = torch.special.ndtri(((bins + follows) / 5).clamp(1e-6, 1 - 1e-6))
+    assert float(torch.corrcoef(score.T)[0, 1]) == pytest.approx(0.8, abs=0.04)
+    assert float(torch.corrcoef(follows[last].T)[0, 1]) == pytest.approx(asked, abs=0.1)
 
 
 def test_sums_of_runs_tell_a_tail_that_single_cells_do_not_show() -> None:

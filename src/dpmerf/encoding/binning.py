@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, final
 
@@ -23,6 +23,7 @@ from dpmerf.schema import Numeric
 if TYPE_CHECKING:
     from torch import Tensor
 
+EVERY_VALUE = 2**16  # more than a column has cells
 LEAST_PART = 2.0  # times the noise of its count: the least mass of a part
 BELOW_ONE = 1 - 2**-40
 MOST_TILT = 8.0  # of a bin
@@ -33,11 +34,17 @@ NOTHING_PREFERRED: Mapping[str, ValueDraw] = {}
 class FineGrid:
     """The fine cells of every learned column."""
 
-    def __init__(self, codec: Codec, most: int) -> None:
+    def __init__(self, codec: Codec, most: int, whole: Sequence[str] = ()) -> None:
+        """At most so many cells of a column; of those in `whole`, one for each value."""
         self.codec = codec
         self.most = most
         self.numeric = {
-            name: Fine(codec.axes[name], most, partial(split_levels, codec, name), column.spans)
+            name: Fine(
+                codec.axes[name],
+                EVERY_VALUE if name in whole else most,
+                partial(split_levels, codec, name),
+                column.spans,
+            )
             for name, column in codec.schema.columns.items()
             if isinstance(column, Numeric)
         }
@@ -161,17 +168,19 @@ class Binning:
         places: dict[str, Tensor],
         rng: torch.Generator,
         preferred: Mapping[str, ValueDraw] = NOTHING_PREFERRED,
+        evened: bool = True,
     ) -> Batch:
         """Column -> (n,) bins, back to a batch; `shares` (C, cells) weigh the fine cells inside their bins by class.
 
         `places` (n,) say how far into its bin, from 0 to 1, a row's number lies; where they say nothing, anywhere.
+        `evened`: rows of a bin share out its cells in the order of their places; else each lies at its own place.
         """
         fine = {name: torch.zeros_like(code) for name, code in codes.items()}
         for c in classes.unique().tolist():
             rows = torch.nonzero(classes == c).flatten()
             for name, code in codes.items():
                 place = places[name][rows] if name in places else torch.rand(len(rows), generator=rng)
-                fine[name][rows] = _draw_inside(self.bin_of[name], shares[name][c], code[rows], place, rng)
+                fine[name][rows] = _draw_inside(self.bin_of[name], shares[name][c], code[rows], place, rng, evened)
         return self.grid.decode(fine, rng, preferred)
 
     def to_json(self) -> dict[str, Any]:
@@ -194,14 +203,14 @@ class Binning:
     def cut(
         grid: FineGrid,
         counts: Mapping[str, np.ndarray],
-        sigma: float,
+        sigmas: Mapping[str, float],
         rows: float,
         bins: int,
         whole: frozenset[str],
         parts: int = 1,
         part_sigma: float = math.inf,
     ) -> Binning:
-        """Bins from noisy fine histograms (noise of standard deviation sigma per cell): post-processing, no rows.
+        """Bins from noisy fine histograms (with the standard deviation of their noise): post-processing, no rows.
 
         Columns in `whole`, and those without a histogram, keep every cell. A bin of numbers is cut into at most `parts`
         parts of about equal mass, each of them LEAST_PART times the noise that its count will have.
@@ -213,7 +222,7 @@ class Binning:
             if name in whole or name not in counts:
                 bin_of[name] = part_of[name] = np.arange(variable.size)
                 continue
-            mass = nearest_counts(counts[name], rows)
+            mass, sigma = nearest_counts(counts[name], rows), sigmas[name]
             if name in grid.numeric:
                 nullable = grid.codec.schema.columns[name].nullable
                 fine = grid.numeric[name]
@@ -259,29 +268,50 @@ def tilted(place: Tensor, tilt: Tensor) -> Tensor:
     return torch.where(t.abs() > 1e-6, torch.log1p(place * torch.expm1(t)) / t, place)
 
 
-def _draw_inside(bin_of: Tensor, shares: Tensor, bins: Tensor, place: Tensor, rng: torch.Generator) -> Tensor:
-    """(n,) bins -> (n,) fine cells: rows of a bin share its cells out in the order of their places.
+def place_of(bin_of: Tensor, shares: Tensor, cells: Tensor, rng: torch.Generator) -> Tensor:
+    """(n,) fine cells -> (n,) how far into their bins, from 0 to 1, rows lie whose cells are these."""
+    members, sizes, ladder = _ladder(bin_of, shares)
+    at = torch.empty_like(members)
+    at[members] = torch.arange(len(members))
+    above = ladder[at[cells]] - bin_of[cells]
+    first = (sizes.cumsum(0) - sizes)[bin_of[cells]]
+    below = torch.where(at[cells] > first, ladder[at[cells] - 1] - bin_of[cells], 0.0)
+    return below + (above - below) * torch.rand(len(cells), generator=rng, dtype=torch.float64)
 
-    So the shares are met as evenly as n allows, whatever the places.
+
+def _draw_inside(
+    bin_of: Tensor, shares: Tensor, bins: Tensor, place: Tensor, rng: torch.Generator, evened: bool
+) -> Tensor:
+    """(n,) bins -> (n,) fine cells: where rows' places are, if each cell of a bin is as long as its share.
+
+    Evened, rows of a bin share its cells out in the order of their places: the shares are met as evenly as n allows.
     """
-    members = bin_of.argsort(stable=True)  # cells, bin by bin
-    sizes = torch.bincount(bin_of)
+    members, sizes, ladder = _ladder(bin_of, shares)
     if len(sizes) == len(bin_of):
         return members[bins]
-    weight = shares[members].double().clamp_min(0)
-    empty = torch.zeros(len(sizes), dtype=torch.float64).index_add(0, bin_of[members], weight) <= 0
-    weight = torch.where(empty[bin_of[members]], 1.0, weight)
-    total = torch.zeros(len(sizes), dtype=torch.float64).index_add(0, bin_of[members], weight)
-    ladder = bin_of[members] + _within(weight, sizes) / total[bin_of[members]]  # bin b: from b to b + 1
-    last = sizes.cumsum(0) - 1
-    ladder[last] = (torch.arange(len(sizes)) + 1).double()
+    place = place.double().clamp(0, BELOW_ONE)
+    if not evened:
+        return members[torch.searchsorted(ladder, bins + place, right=True)]
     counts = torch.bincount(bins, minlength=len(sizes))
-    order = (bins + place.double().clamp(0, BELOW_ONE)).argsort()
+    order = (bins + place).argsort()
     ordered = bins[order]
     rank = torch.arange(len(bins)) - (counts.cumsum(0) - counts)[ordered]
     point = (rank + torch.rand(len(bins), generator=rng, dtype=torch.float64)) / counts[ordered]
     found = members[torch.searchsorted(ladder, ordered + point.clamp_max(BELOW_ONE), right=True)]
     return torch.zeros_like(bins).scatter(0, order, found)
+
+
+def _ladder(bin_of: Tensor, shares: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Cells, bin by bin; how many each bin has; and where each ends: those of bin b lie between b and b + 1."""
+    members = bin_of.argsort(stable=True)
+    sizes = torch.bincount(bin_of)
+    weight = shares[members].double().clamp_min(0)
+    empty = torch.zeros(len(sizes), dtype=torch.float64).index_add(0, bin_of[members], weight) <= 0
+    weight = torch.where(empty[bin_of[members]], 1.0, weight)
+    total = torch.zeros(len(sizes), dtype=torch.float64).index_add(0, bin_of[members], weight)
+    ladder = bin_of[members] + _within(weight, sizes) / total[bin_of[members]]
+    ladder[sizes.cumsum(0) - 1] = (torch.arange(len(sizes)) + 1).double()
+    return members, sizes, ladder
 
 
 def _within(weight: Tensor, sizes: Tensor) -> Tensor:

@@ -30,6 +30,7 @@ class HistoryScores:
     rows_per_person: float  # total variation
     without_rows: tuple[float, float]  # share of persons, real and synthetic
     one_way: float
+    columns: dict[str, float]  # of each column by itself
     two_way: float
     first_rows: float
     transitions: dict[str, float]
@@ -65,6 +66,7 @@ def _compare(real: Tables, synthetic: Tables, test: Tables | None, persons: Pers
         n: _tv(*(c[n][~f].astype(str) + ">" + b[n][~f].astype(str) for c, b, f in zip(coded, last, first, strict=True)))
         for n in (changing if order is not None else [])
     }
+    single = {n: _tv(*(c[n] for c in coded)) for n in names}
     gap = None
     if order is not None:
         gaps = [_number(f[order]).groupby(f[key].to_numpy()).diff()[~s] for f, s in zip(frames, first, strict=True)]
@@ -76,7 +78,8 @@ def _compare(real: Tables, synthetic: Tables, test: Tables | None, persons: Pers
     return HistoryScores(
         rows_per_person=_tv(*counts),
         without_rows=tuple(float((c == 0).mean()) for c in counts),  # type: ignore[arg-type]
-        one_way=float(np.mean([_tv(*(c[n] for c in coded)) for n in names])),
+        one_way=float(np.mean(list(single.values()))),
+        columns=single,
         two_way=float(np.mean([_tv(*(c[a] + "|" + c[b] for c in coded)) for a, b in itertools.combinations(names, 2)])),
         first_rows=float(np.mean([_tv(*(c[n][f] for c, f in zip(coded, first, strict=True))) for n in own])),
         transitions=moved,

@@ -21,7 +21,7 @@ from dpmerf.errors import PlanError
 from dpmerf.plan import Plan, Stage
 from dpmerf.plan.person_plan import PersonPlan, part_schemas, part_unit
 from dpmerf.plan.queries import Histograms, PairsAgain, Tables
-from dpmerf.schema import Schema
+from dpmerf.schema import Integer, Schema
 from dpmerf.schema.extended_schema import GAP, before, count_of
 from dpmerf.schema.person_schema import History, Persons
 
@@ -33,11 +33,16 @@ Pair = tuple[str, str]
 class HistorySettings:
     """How the budget of persons with histories is spent. Chosen as in ADR 0014."""
 
+    parent: float = 1.5  # a column of the persons' own table, where one of another table counts 1
     histograms: float = 0.12  # of a part's μ²
+    counting: float = 0.20  # the same in the persons' own table, which says how many rows everybody has
     pair: float = 0.30
     again: float = 0.30  # for the strongest pairs; what is left is for one-way tables
     twice: int = 3  # one pair in so many is measured again
+    followed: float = 3.0  # weight of the pair of a column and the same column before, where others have 1
+    counted: float = 4.0  # weight of the histogram of a number of rows in that table, where others have 1
     fine: tuple[int, int] = (8, 256)  # fewest and most cells of a histogram
+    whole: int = 2_048  # most numbers of rows that are told apart, each in a cell of its own, in the table of persons
     bins: tuple[int, int] = (4, 20)
     sub_bins: int = 8
     no_histogram: int = 8  # cells up to which a column is a table of its own anyway
@@ -67,7 +72,7 @@ def make_person_plan(
     epsilon = check_epsilon(epsilon)
     delta = check_delta(min(1e-5, 0.1 / count) if delta is None else delta)
     schemas = part_schemas(persons)
-    shares = _shares(schemas)
+    shares = _shares(persons, schemas, settings)
     kept = delta
     for _ in range(2):  # the sampler's part of δ is known once there is a plan
         parts = {}
@@ -84,9 +89,10 @@ def make_person_plan(
     return PersonPlan(persons, epsilon, delta, count, parts)
 
 
-def _shares(schemas: dict[str, Schema]) -> dict[str, float]:
+def _shares(persons: Persons, schemas: dict[str, Schema], settings: HistorySettings) -> dict[str, float]:
     """Of μ²: a table of more columns has more tables to measure."""
-    columns = {name: len(schema.learned) for name, schema in schemas.items()}
+    parent = persons.parent[0] if persons.parent else None
+    columns = {n: len(schema.learned) * (settings.parent if n == parent else 1) for n, schema in schemas.items()}
     return {name: n / sum(columns.values()) for name, n in columns.items()}
 
 
@@ -103,19 +109,29 @@ def _stages(
     pairs = _pairs(features, history, most)
     again = settings.again if len(pairs) >= settings.twice else 0.0
     pair = settings.pair if pairs else 0.0
-    single = 1 - settings.histograms - pair - again
-    cells = (0.1 * rows / (noise * math.sqrt(len(drawn) / settings.histograms))) ** 2
+    share = settings.histograms if history else settings.counting
+    single = 1 - share - pair - again
+    cells = (0.1 * rows / (noise * math.sqrt(len(drawn) / share))) ** 2
+    counts = () if history else tuple(map(count_of, persons.histories))
+    weights = tuple(settings.counted if name in counts else 1.0 for name in drawn)
+    histograms = Histograms(
+        cells=_within(cells, settings.fine),
+        columns=drawn,
+        weights=weights if set(weights) > {1.0} else (),
+        whole=tuple(n for n in drawn if n in counts and _values(schema, n) <= settings.whole),
+    )
     tables = Tables(
         bins=_bins(rows, noise, len(features), len(pairs), single, pair + again, settings),
         parts=settings.sub_bins,
         by_label=by_label,
         pairs=tuple(pairs),
+        pair_weights=_pair_weights(pairs, settings),
         share_single=single / (single + pair),
         share_pair=pair / (single + pair),
         share_label_pair=0.0,
     )
     stages = (
-        Stage("discover", settings.histograms, Histograms(cells=_within(cells, settings.fine), columns=drawn)),
+        Stage("discover", share, histograms),
         Stage("tables", single + pair, tables),
     )
     return (
@@ -147,6 +163,19 @@ def _pairs(features: list[str], history: History | None, most: float) -> list[Pa
     for family in families:
         found += family[: max(0, int(most) - len(found))]
     return found
+
+
+def _values(schema: Schema, name: str) -> int:
+    """How many values a column of whole numbers has."""
+    column = schema.columns[name]
+    assert isinstance(column, Integer)
+    return column.max - column.min + 1
+
+
+def _pair_weights(pairs: list[Pair], settings: HistorySettings) -> tuple[float, ...]:
+    """What follows what is what a history is drawn by; everything else about a row only corrects it."""
+    weights = tuple(settings.followed if b == before(a) else 1.0 for a, b in pairs)
+    return weights if set(weights) > {1.0} else ()
 
 
 def _bins(

@@ -96,7 +96,7 @@ def noisy_tables(known: Known) -> Noisy:
             continue
         bin_of = binning.bin_of[name]
         histogram[layout.span(j)] = torch.zeros(layout.sizes[j]).index_add(0, bin_of, histograms[name].float())
-        variance[layout.span(j)] = torch.bincount(bin_of).float() * fine_sigma**2
+        variance[layout.span(j)] = torch.bincount(bin_of).float() * fine_sigma[name] ** 2
 
     by_columns = {m.columns: m for m in known.answers(plan.stage(Tables))}
     split = (label,) if label else ()
@@ -118,7 +118,7 @@ def noisy_tables(known: Known) -> Noisy:
         by_label=label is not None,
         balanced=plan.balanced,
         class_counts=counts,
-        class_sigma=fine_sigma if counted else math.inf,
+        class_sigma=fine_sigma[label] if label and counted else math.inf,
         histogram=histogram,
         histogram_variance=variance,
         parts=by_part,

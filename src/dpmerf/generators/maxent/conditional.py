@@ -1,7 +1,7 @@
 """Conditional: one row for each given row, whose named columns it keeps. Conditions that differ from row to row.
 
 Gibbs sweeps over the columns that are free. What the held ones say of them is summed once, so a sweep costs what the
-free columns among themselves do.
+free columns among themselves do. Where in their bins held numbers lie tells where in theirs the free ones do.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from dpmerf.encoding.binning import place_of
 from dpmerf.encoding.codec import Batch
 from dpmerf.errors import TrainError
 from dpmerf.generators.base import Given, overwrite
@@ -27,17 +28,23 @@ def draw_each(model: MaxEnt, given: Given, rng: torch.Generator) -> Batch:
     bins, n = binning.encode(given.row), len(given.row)
     classes = torch.zeros(n, dtype=torch.int64) if label is None else bins[label]
     held = {layout.names.index(name): bins[name] for name in given.names if name in layout.names}
+    fine = binning.grid.encode(given.row)
+    inside = {i: layout.names[j] for i, (j, _) in enumerate(model._numbers) if j in held}
     rows = torch.empty(n, len(layout.names), dtype=torch.int64)
     place = torch.zeros(n, len(model._numbers), dtype=torch.float64)
     for c in classes.unique().tolist():
         for own in torch.nonzero(classes == c).flatten().split(AT_ONCE):
             rows[own] = _settled(model, c, {j: b[own] for j, b in held.items()}, len(own), rng)
-            place[own] = model._places(c, rows[own], rng).double()
+            known = {
+                i: place_of(binning.bin_of[name], model._fine[name][c], fine[name][own], rng)
+                for i, name in inside.items()
+            }
+            place[own] = model._places(c, rows[own], rng, known).double()
     codes = {name: rows[:, j] for j, name in enumerate(layout.names)}
     if label is not None:
         codes[label] = classes
     numbers = {layout.names[j]: place[:, i] for i, (j, _) in enumerate(model._numbers)}
-    drawn = binning.decode(codes, model._fine, classes, numbers, rng, model._preferred)
+    drawn = binning.decode(codes, model._fine, classes, numbers, rng, model._preferred, evened=False)
     return overwrite(drawn, given, release.codec)
 
 

@@ -8,7 +8,7 @@ drawn from it given its bins.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import final
@@ -19,6 +19,7 @@ from torch import Tensor
 from dpmerf.generators.maxent.maxent_settings import Settings
 
 EDGE = 1e-9  # of a share: normal scores end there
+NOTHING_KNOWN: Mapping[int, Tensor] = {}
 
 
 @final
@@ -59,8 +60,11 @@ class Copula:
         given_rest = (self.precision / size / size[:, None]).fill_diagonal_(0.0).abs()
         return torch.nonzero(given_rest.amax(1) >= self.settings.least_together).flatten().tolist()
 
-    def places(self, bins: Tensor, rng: torch.Generator) -> Tensor:
-        """(n, m) bins -> (n, m) how far into its bin a number lies, from 0 to 1; a bin past the last is null."""
+    def places(self, bins: Tensor, rng: torch.Generator, known: Mapping[int, Tensor] = NOTHING_KNOWN) -> Tensor:
+        """(n, m) bins -> (n, m) how far into its bin a number lies, from 0 to 1; a bin past the last is null.
+
+        Columns whose places are `known` (n,) keep them, and the others follow them.
+        """
         n, m = bins.shape
         low, high = torch.zeros(n, m, dtype=torch.float64), torch.ones(n, m, dtype=torch.float64)
         for i, ends in enumerate(self.ends):
@@ -68,12 +72,15 @@ class Copula:
             at = bins[:, i].clamp_max(len(ends) - 2)
             low[:, i], high[:, i] = torch.where(present, ends[at], 0.0), torch.where(present, ends[at + 1], 1.0)
         place = torch.rand(n, m, generator=rng, dtype=torch.float64)
+        for i, held in known.items():
+            place[:, i] = held
         if not self._together:
             return place
         a, b = _normal(low), _normal(high)
         z = _normal(low + place * (high - low))
+        free = [i for i in self._together if i not in known]
         for _ in range(self.settings.inside_sweeps):
-            for i in self._together:
+            for i in free:
                 own = self.precision[i, i]
                 mean = z[:, i] - (z @ self.precision[i]) / own
                 spread = float(own) ** -0.5

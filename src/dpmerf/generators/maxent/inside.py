@@ -28,7 +28,7 @@ def fine_shares(release: Release, binning: Binning, noisy: Noisy, t: Targets, s:
     histograms, sigma = noisy_histograms(release)
     found = {name: torch.ones(len(t.classes), len(cells)).double() for name, cells in binning.bin_of.items()}
     for name, histogram in histograms.items():
-        found[name] = _column(binning, noisy, t, name, histogram, sigma, s)
+        found[name] = _column(binning, noisy, t, name, histogram, sigma[name], s)
     return found
 
 

@@ -9,6 +9,7 @@ still.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any, ClassVar, final
@@ -24,7 +25,7 @@ from dpmerf.generators.base import Generator, Given, History, State, apportion, 
 from dpmerf.generators.maxent.ascent import Ascent, climb
 from dpmerf.generators.maxent.blocks import Block, blocks_of, holding, moves
 from dpmerf.generators.maxent.consistent import consistent
-from dpmerf.generators.maxent.copula import Copula
+from dpmerf.generators.maxent.copula import NOTHING_KNOWN, Copula
 from dpmerf.generators.maxent.empty import empty_cells, without
 from dpmerf.generators.maxent.gibbs import Chains
 from dpmerf.generators.maxent.inside import fine_shares
@@ -164,8 +165,10 @@ class MaxEnt(Generator):
         found = [(j, name) for j, name in enumerate(self._layout.names) if name in fine]
         return [(j, int(bin_of[name][: fine[name].size].max()) + 1) for j, name in found]
 
-    def _places(self, c: int, bins: Tensor, rng: torch.Generator) -> Tensor:
-        """(n, numeric columns) how far into its bin each number lies, from 0 to 1."""
+    def _places(
+        self, c: int, bins: Tensor, rng: torch.Generator, known: Mapping[int, Tensor] = NOTHING_KNOWN
+    ) -> Tensor:
+        """(n, numeric columns) how far into its bin each number lies, from 0 to 1; `known` (n,) of some of them."""
         numbers = [j for j, _ in self._numbers]
         if not numbers or not bool(self.fitted.measured.any()):
             return torch.rand(len(bins), len(numbers), generator=rng, dtype=torch.float64)
@@ -173,7 +176,7 @@ class MaxEnt(Generator):
             first = self._layout.offsets
             spans = [slice(first[j], first[j] + k) for j, k in self._numbers]
             self._copulas[c] = Copula.of(self.fitted.singles[c], self.fitted.moments[c], spans, self.settings)
-        return tilted(self._copulas[c].places(bins[:, numbers], rng), self._tilts(c, bins))
+        return tilted(self._copulas[c].places(bins[:, numbers], rng, known), self._tilts(c, bins))
 
     @cached_property
     def _preferred(self) -> dict[str, ValueDraw]:

@@ -39,7 +39,7 @@ def preferred(release: Release, s: Settings) -> dict[str, ValueDraw]:
             hours = _weights(counts["hour"], s.clear * noise) if grain.clock else np.ones(SLOTS)
             found[name] = partial(_moments, grain, hours, _weights(counts["weekday"], s.clear * noise), s.tries)
         elif grain.single:
-            found[name] = Preference.of(grain, counts, noise, cells, sigma, release.rows_estimate, s)
+            found[name] = Preference.of(grain, counts, noise, cells, sigma[name], release.rows_estimate, s)
     return found
 
 

@@ -86,7 +86,8 @@ class Directions(Query):
 
     def derive(self, known: Known) -> Scores:
         """Normal scores from the noisy histograms: post-processing."""
-        counts, sigma = noisy_histograms(known)
+        counts, sigmas = noisy_histograms(known)
+        sigma = max(sigmas.values())  # all alike: wide tables have histograms of one weight
         grid = known.plan.query(Histograms).grid(known.codec)
         return Scores.estimate(grid, counts, sigma, known.rows_estimate)
 

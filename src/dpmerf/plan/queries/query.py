@@ -11,12 +11,19 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Protocol, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+    model_validator,
+)
 
 from dpmerf.accounting.events import Event, Gaussian
 from dpmerf.encoding.codec import Codec
 from dpmerf.errors import PlanError
-from dpmerf.features.algebra import FeatureMap, onehot
+from dpmerf.features.algebra import FeatureMap, onehot, total
 from dpmerf.plan.embedding import Embedding
 
 if TYPE_CHECKING:
@@ -24,6 +31,7 @@ if TYPE_CHECKING:
     from dpmerf.plan.plan import Plan
     from dpmerf.schema import Schema
 
+Weights = tuple[Annotated[float, Field(ge=1e-3, le=1e3)], ...]  # one for each table; none: all 1
 Scale = Annotated[float, Field(gt=1e-9, lt=1e9)]  # a length-scale of a kernel on [0, 1]
 MOST_COUNTS = 4.0  # the weight of counts: squares of whole numbers stay below 2⁵³
 Q = TypeVar("Q", bound="Query")
@@ -61,6 +69,12 @@ class Query(Frozen, ABC):
     derives: ClassVar[tuple[str, ...]] = ()  # the fields of what it derives, as stored; none: it derives nothing
     drawn: ClassVar[bool] = True  # rows that are drawn can be held against it; else it says how a file was written
     recounts: ClassVar[bool] = False  # measures again what stood out before: the noise of the first helped it
+    newer: ClassVar[tuple[str, ...]] = ()  # fields that are not stored where they are empty: as older plans mean
+
+    @model_serializer(mode="wrap")
+    def _stored(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        found: dict[str, Any] = handler(self)
+        return {name: value for name, value in found.items() if value or name not in self.newer}
 
     @abstractmethod
     def nominal(self, plan: Plan) -> FeatureMap:
@@ -123,6 +137,20 @@ def check_each(stage: str, items: Sequence[object], legal: Callable[..., bool]) 
         raise PlanError(f"stage '{stage}' measures a column or a pair of columns twice: name each once")
     if not all(legal(item) for item in items):
         raise PlanError(f"stage '{stage}' names a column or a pair that the schema does not have")
+
+
+def check_weights(stage: str, weights: Sequence[float], items: Sequence[object]) -> None:
+    """PlanError unless there are no weights, or one for each."""
+    if len(weights) not in (0, len(items)):
+        raise PlanError(
+            f"stage '{stage}' has {len(weights)} weights for {len(items)} tables: leave them out, or one each"
+        )
+
+
+def weighed(maps: Sequence[FeatureMap], weights: Sequence[float]) -> FeatureMap:
+    """Side by side, in the proportions of the weights; the squares of what they become add up to 1."""
+    size = math.sqrt(math.fsum(w * w for w in weights))
+    return total([w / size * phi for w, phi in zip(weights, maps, strict=True)])
 
 
 def features(codec: Codec, by_label: bool) -> tuple[str, ...]:

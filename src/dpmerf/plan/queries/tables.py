@@ -14,7 +14,7 @@ from dpmerf.errors import ArtefactError, PlanError
 from dpmerf.features.algebra import BITS, FeatureMap, onehot, total
 from dpmerf.plan.embedding import Embedding, View
 from dpmerf.plan.queries.histograms import Histograms, fine_counts
-from dpmerf.plan.queries.query import Query, check_each, check_label, features, split
+from dpmerf.plan.queries.query import Query, Weights, check_each, check_label, check_weights, features, split, weighed
 
 if TYPE_CHECKING:
     from dpmerf.plan.known import Known
@@ -26,20 +26,22 @@ if TYPE_CHECKING:
 class Tables(Query):
     """Label × column (over sub-bins), pairs of columns, label × pairs.
 
-    Each family has its share. A family of t tables with share s gives each of its tables the weight √(s/t), so the norm
-    is 1 and the diameter √2.
+    Each family has its share. A family of t tables with share s gives each of its tables the weight √(s/t), or weights
+    in the proportions of `pair_weights` whose squares add up to s: so the norm is 1 and the diameter √2.
     """
 
     words: ClassVar[str] = "tables"
     once: ClassVar[bool] = True
     after: ClassVar[type[Query] | None] = Histograms
     derives: ClassVar[tuple[str, ...]] = ("bins", "parts")
+    newer: ClassVar[tuple[str, ...]] = ("pair_weights",)
 
     kind: Literal["tables"] = "tables"
     bins: int = Field(ge=2, le=4096)
     parts: int = Field(ge=1, le=64)  # sub-bins of a bin, at most
     by_label: bool  # tables are also split by the label
     pairs: tuple[tuple[str, str], ...]
+    pair_weights: Weights = ()
     share_single: float = Field(ge=0, le=1)
     share_pair: float = Field(ge=0, le=1)
     share_label_pair: float = Field(ge=0, le=1)
@@ -89,6 +91,7 @@ class Tables(Query):
         binned = set(schema.learned) - {schema.label if self.by_label else None}
         pairs = [tuple(sorted(pair)) for pair in self.pairs]
         check_each(stage, pairs, lambda pair: pair[0] != pair[1] and set(pair) <= binned)
+        check_weights(stage, self.pair_weights, self.pairs)
         if any("mass" in query.derives for query in before):
             raise PlanError("a plan has tables or directions, not both: bins or scores follow from its histograms")
 
@@ -113,10 +116,11 @@ class Tables(Query):
         singles = [split(onehot(binning.parts[name]), by) for name in self.columns(codec)]
         pairs = [onehot(v[a], v[b]) for a, b in self.pairs]
         label_pairs = [split(p, by) for p in pairs] if by else []
-        shares = (self.share_single, self.share_pair, self.share_label_pair)
         families = [
-            math.sqrt(share / len(maps)) * total(maps)
-            for maps, share in zip((singles, pairs, label_pairs), shares, strict=True)
+            math.sqrt(share / len(maps)) * total(maps) if not weights else math.sqrt(share) * weighed(maps, weights)
+            for maps, share, weights in zip(
+                (singles, pairs, label_pairs), self._shares(), ((), self.pair_weights, self.pair_weights), strict=True
+            )
             if maps and share > 0
         ]
         return total(families)
