@@ -101,14 +101,16 @@ class Preference:
         return np.asarray(value)
 
 
-def _few_values(release: Release, histograms: dict[str, np.ndarray], sigma: float, s: Settings) -> dict[str, ValueDraw]:
+def _few_values(
+    release: Release, histograms: dict[str, np.ndarray], sigmas: dict[str, float], s: Settings
+) -> dict[str, ValueDraw]:
     """Columns whose rows lie in lone cells: more rows than the density on either side explains, by far."""
     found: dict[str, ValueDraw] = {}
     for name, fine in release.plan.query(Histograms).grid(release.codec).numeric.items():
         grain = Grain(release.codec.schema.columns[name], fine)
         if name not in histograms or not grain.single or fine.widths.max() == 1:
             continue
-        cells = histograms[name][: fine.size]
+        cells, sigma = histograms[name][: fine.size], sigmas[name]
         density = np.r_[0.0, cells.clip(min=0) / fine.widths, 0.0]
         above = cells - fine.widths * np.maximum(density[:-2], density[2:])
         lone = above > np.maximum(s.clear * sigma, s.lone * cells)
