@@ -69,7 +69,9 @@ def test_a_cell_has_its_place_in_its_bin_and_a_place_its_cell() -> None:
 
 
 def test_named_columns_have_a_cell_for_each_value() -> None:
-    schema = Schema.parse('[columns.n]\nkind = "integer"\nmin = 0\nmax = 900\n[columns.m]\nkind = "integer"\nmax = 900')
+    schema = Schema.parse(
+        '[columns.n]\nkind = "integer"\nmin = 0\nmax = 900\n[columns.m]\nkind = "integer"\nmin = 0\nmax = 900'
+    )
     grid = FineGrid(Codec(schema), 64, ("n",))
     assert grid.variables["n"].size == 901 and grid.variables["m"].size <= 80
 
