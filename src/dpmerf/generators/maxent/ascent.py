@@ -79,11 +79,10 @@ class Ascent:
         lack = t.singles - singles  # (C, P)
         curvature = torch.maximum(t.singles.clamp_min(self._settings.least_count), singles)
         self.h = self.h + rate * lack / (curvature * self._alike)
-        gap = (
-            t.pairs - pairs - _from_margins(lack.sum(0), t.singles.sum(0), t.classes.sum()) - ridge.shared * self.shared
-        )
-        size = torch.maximum(ridge.scale, pairs) + ridge.shared
-        self.shared = self.shared + rate * t.measured * gap / (size * self._pairs_alike)
+        margins = _from_margins(lack.sum(0), t.singles.sum(0), t.classes.sum())
+        gap = t.pairs - pairs - margins - ridge.pull(self.shared)
+        change = ridge.step(t.measured * gap, torch.maximum(ridge.scale, pairs))
+        self.shared = self.shared + rate * change / self._pairs_alike
         if self.own is not None and t.label_pairs is not None and ridge.own is not None and ridge.own_scale is not None:
             margins = _from_margins(lack, t.singles, t.classes[:, None, None])
             gap = t.label_pairs - seen - margins - ridge.own * self.own
@@ -104,10 +103,10 @@ class Ascent:
         gap = (t.pairs - seen.sum(0)) * t.measured
         return float((gap.square() / t.pair_variance).sum() / t.measured.sum().clamp_min(1))  # no pair may be measured
 
-    def gradient(self, seen: Tensor, chance: float) -> float:
-        """The same of the gradient, by mean counts, less what the chance of so many chains puts into it."""
+    def gradient(self, seen: Tensor, shared: Tensor, chance: float) -> float:
+        """The same of the gradient, by mean counts and interactions, less what the chance of so many chains adds."""
         t, pairs = self._t, seen.sum(0)
-        gap = (t.pairs - pairs - self._ridge.shared * self.shared) * t.measured
+        gap = (t.pairs - pairs - self._ridge.pull(shared)) * t.measured
         by_chance = (seen * (t.classes[:, None, None] / chance)).sum(0) * t.measured
         return float(((gap.square() - by_chance) / t.pair_variance).sum() / t.measured.sum().clamp_min(1))
 
@@ -125,8 +124,9 @@ def climb(ascent: Ascent, settings: Settings, steps: int, rng: torch.Generator, 
     rate, least, done, converged = settings.rate, math.inf, 0, False
     while done < steps - averaged and not converged:
         few = min(settings.check_every, steps - averaged - done)
-        seen = torch.zeros(())
+        seen, shared = torch.zeros(()), torch.zeros(())
         for _ in range(few):
+            shared = shared + ascent.shared / few
             ascent.step(rate, rng)
             seen = seen + ascent.seen / few
             advance(1)
@@ -135,7 +135,7 @@ def climb(ascent: Ascent, settings: Settings, steps: int, rng: torch.Generator, 
         history.note(done, loss)
         rate = rate / 2 if loss > settings.worse * least else rate
         least = min(least, loss)
-        small = ascent.gradient(seen, few * ascent.chains.count / 2) < settings.tolerance
+        small = ascent.gradient(seen, shared, few * ascent.chains.count / 2) < settings.tolerance
         converged = small and few == settings.check_every
     h, J, seen, states = ascent.h, ascent.J, torch.zeros(()), []
     for step in range(1, averaged + 1):

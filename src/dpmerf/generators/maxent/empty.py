@@ -49,7 +49,9 @@ def empty_cells(t: Targets, barred: Tensor | None, s: Settings) -> Tensor:
     for k, share in enumerate(shares):
         chance += weight[table, k] * torch.sigmoid(odds + share.log() - torch.log1p(-share))
     found[row, column] = chance > s.empty
-    return _possible(t, found | found.T, open_cells, s.left_rounds)
+    full = torch.zeros_like(t.pairs)
+    full[row, column] = -odds.float()
+    return _possible(t, found | found.T, open_cells, full + full.T, s.left_rounds)
 
 
 def _odds(t: Targets, row: Tensor, column: Tensor, s: Settings) -> Tensor:
@@ -71,8 +73,12 @@ def _odds(t: Targets, row: Tensor, column: Tensor, s: Settings) -> Tensor:
     return torch.where(count > s.surely_full * variance.sqrt(), -60.0, odds)
 
 
-def _possible(t: Targets, empty: Tensor, open_cells: Tensor, rounds: int) -> Tensor:
-    """The same cells, less one for every bin that would have none left: where rows are lacking on the other side."""
+def _possible(t: Targets, empty: Tensor, open_cells: Tensor, full: Tensor, rounds: int) -> Tensor:
+    """The same cells, less one for every bin that would have none left.
+
+    Of the bins that it may go with, that is the likeliest: by the odds (log, P × P) that its noisy count is no empty
+    cell's, where bins are as likely beforehand as they lack rows.
+    """
     layout, S, seg = t.layout, t.layout.members, t.layout.column_of
     allowed = (open_cells & ~empty).float()
     margins = t.singles.sum(0)
@@ -85,7 +91,8 @@ def _possible(t: Targets, empty: Tensor, open_cells: Tensor, rounds: int) -> Ten
     empty = empty.clone()
     for position, j in torch.nonzero(stuck).tolist():
         span, own = layout.span(j), int(seg[position])
-        choice = torch.where(empty[position, span], lacking[span, own] + 1e-3 * t.pairs[position, span], -math.inf)
+        likely = lacking[span, own].clamp_min(1.0).log() + full[position, span]
+        choice = torch.where(empty[position, span], likely, -math.inf)
         other = span.start + int(choice.argmax())
         empty[position, other] = empty[other, position] = False
     return empty

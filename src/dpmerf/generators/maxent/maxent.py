@@ -160,10 +160,8 @@ class MaxEnt(Generator):
 
     @cached_property
     def _numbers(self) -> list[tuple[int, int]]:
-        """Numeric columns, and how many of their bins hold numbers: null comes after these."""
-        fine, bin_of = binning_of(self._release).grid.numeric, binning_of(self._release).bin_of
-        found = [(j, name) for j, name in enumerate(self._layout.names) if name in fine]
-        return [(j, int(bin_of[name][: fine[name].size].max()) + 1) for j, name in found]
+        """Numeric columns, and how many of their bins hold numbers."""
+        return list(numbers_of(self._release, self._layout).items())
 
     def _places(
         self, c: int, bins: Tensor, rng: torch.Generator, known: Mapping[int, Tensor] = NOTHING_KNOWN
@@ -244,7 +242,8 @@ class MaxEnt(Generator):
         empty = empty_cells(t, zeros.barred, settings)
         if bool(empty.any()):
             t, zeros = without(t, empty, settings), zeros.also(empty)
-        ridge = ridges(t, zeros, min(1.0, settings.few_bins / release.plan.query(Tables).bins), settings)
+        weight = min(1.0, settings.few_bins / release.plan.query(Tables).bins)
+        ridge = ridges(t, zeros, weight, settings, numbers_of(release, t.layout) if settings.smooth else None)
         begin = from_tree(t, zeros, ridge, _chains(C, t.layout.positions, settings), settings, rng)
         ascent = Ascent(t, zeros, ridge, begin, blocks_for(t.layout, begin.common, zeros, settings), settings)
         steps = settings.steps if bool(t.measured.any()) else 1
@@ -281,6 +280,14 @@ def _layout(release: Release) -> Layout:
         raise TrainError("this generator needs a release of tables (the default preset)")
     names = release.plan.query(Tables).columns(release.codec)
     return Layout(names, tuple(binning_of(release).variables[n].size for n in names))
+
+
+def numbers_of(release: Release, layout: Layout) -> dict[int, int]:
+    """Numeric column -> how many of its bins hold numbers: null comes after these."""
+    binning = binning_of(release)
+    fine = binning.grid.numeric
+    found = [(j, name) for j, name in enumerate(layout.names) if name in fine]
+    return {j: int(binning.bin_of[name][: fine[name].size].max()) + 1 for j, name in found}
 
 
 def zeros_of(release: Release, layout: Layout, classes: int) -> Zeros:

@@ -36,6 +36,10 @@ class Settings:
     priors: tuple[float, ...] = tuple(2.56 / 2**k for k in range(14))  # variances of a table's log-interactions
     doubt: float = 0.01  # tables of each kind assumed beside the real ones, in all, and one as good as independent
 
+    smooth: float = 0.5  # part of an interaction's variance that is alike in neighbouring numbers,
+    alike_within: float = 0.2  # a distance of so much of a column's rows
+    smooth_rounds: int = 6  # of conjugate gradients in a step
+
     # the tree that training starts from
     pair_rounds: int = 40  # that fit one pair's interaction to its table
     damped: float = 0.5  # part of each step that is taken

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from dpmerf.generators.maxent.consistent import Targets
 from dpmerf.generators.maxent.maxent_settings import Settings
+from dpmerf.generators.maxent.smooth import Smooth
 from dpmerf.generators.maxent.zeros import Zeros
 from dpmerf.generators.shrinkage import mixed
 
@@ -23,10 +24,24 @@ class Ridges:
     scale: Tensor
     own: Tensor | None  # (C, P, P)
     own_scale: Tensor | None
+    smooth: Smooth | None = None  # interactions of neighbouring numbers are alike; None: each cell by itself
+
+    def pull(self, J: Tensor, of: slice = slice(None), to: slice = slice(None)) -> Tensor:
+        """The counts by which interactions J (P, P), or those of one pair of columns, are drawn to independence."""
+        return self.shared[of, to] * (J if self.smooth is None else self.smooth.roughness(J, of, to))
+
+    def step(self, gap: Tensor, counts: Tensor) -> Tensor:
+        """(P, P) the change x of J that closes a gap in counts: (counts + pull) x = gap, cell by cell or smoothly."""
+        if self.smooth is None:
+            return gap / (counts + self.shared)
+        return self.smooth.solved(gap / self.shared, counts / self.shared)
 
 
-def ridges(t: Targets, zeros: Zeros, weight: float, s: Settings) -> Ridges:
-    """Empirical Bayes: a table whose departure from independence is no larger than its noise is held near it."""
+def ridges(t: Targets, zeros: Zeros, weight: float, s: Settings, numbers: dict[int, int] | None = None) -> Ridges:
+    """Empirical Bayes: a table whose departure from independence is no larger than its noise is held near it.
+
+    `numbers` says how many bins of a column hold numbers in order; interactions along these are expected to be smooth.
+    """
     expected = t.singles[:, :, None] * t.singles[:, None, :] / t.classes[:, None, None]  # independent within a class
     if zeros.pairs is not None:
         expected = expected * (zeros.pairs == 0)  # where nothing can be, nothing departs
@@ -35,15 +50,16 @@ def ridges(t: Targets, zeros: Zeros, weight: float, s: Settings) -> Ridges:
     prior = prior_variance(t, departure, total, t.pair_variance, s)
     scale = torch.maximum(total, t.pairs - t.pair_variance.sqrt()).clamp_min(1.0)
     shared = weight * t.pair_variance / (prior * scale)
+    smooth = Smooth.of(t, numbers, s) if numbers else None
     if t.label_pairs is None or t.label_pair_variance is None:
-        return Ridges(shared, scale, None, None)
+        return Ridges(shared, scale, None, None, smooth)
     explained = (1 + departure / total.clamp_min(1.0) * (scale / (scale + shared))).clamp(0, 50)
     rest = t.label_pairs - expected * explained
     own_prior = torch.stack(
         [prior_variance(t, rest[c], expected[c], t.label_pair_variance, s) for c in range(len(t.classes))]
     )
     own_scale = torch.maximum(expected, t.label_pairs - t.label_pair_variance.sqrt()).clamp_min(1.0)
-    return Ridges(shared, scale, weight * t.label_pair_variance / (own_prior * own_scale), own_scale)
+    return Ridges(shared, scale, weight * t.label_pair_variance / (own_prior * own_scale), own_scale, smooth)
 
 
 def prior_variance(t: Targets, departure: Tensor, expected: Tensor, variance: Tensor, s: Settings) -> Tensor:

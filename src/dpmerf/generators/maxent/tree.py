@@ -106,7 +106,7 @@ def _spanning(weight: Tensor) -> list[tuple[int | None, int]]:
 
 def _pair(t: Targets, zeros: Zeros, ridge: Ridges, of: slice, to: slice, s: Settings) -> Tensor:
     """(a, b) the log-interaction that meets the table of one pair as its ridge allows, if there were no others."""
-    target, hold = t.pairs[of, to], ridge.shared[of, to]
+    target, hold = t.pairs[of, to], ridge.shared[of, to] * (1.0 if ridge.smooth is None else ridge.smooth.alone[of, to])
     p, r = (t.singles[:, at].sum(0).clamp_min(1e-3) for at in (of, to))
     open_cells = 1.0 if zeros.barred is None else (~zeros.barred[of, to]).float()
     J, left, right = torch.zeros_like(target), p / p.sum(), r / r.sum()
@@ -116,7 +116,7 @@ def _pair(t: Targets, zeros: Zeros, ridge: Ridges, of: slice, to: slice, s: Sett
         right = r / (left @ ratio).clamp_min(1e-12)
         table = left[:, None] * ratio * right
         scale = torch.maximum(table, target).clamp_min(s.pair_count)
-        J = J + s.damped * (target - table - hold * J) / (scale + hold) * open_cells
+        J = J + s.damped * (target - table - ridge.pull(J, of, to)) / (scale + hold) * open_cells
     return J
 
 
