@@ -1,4 +1,4 @@
-"""Settings: the tuned numbers of the tables model, in one place. ADR 11 says how they were chosen."""
+"""Settings: the tuned numbers of the tables model, in one place. ADRs 11 and 23 say how they were chosen."""
 
 from __future__ import annotations
 
