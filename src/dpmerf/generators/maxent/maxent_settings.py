@@ -1,4 +1,4 @@
-"""Settings: the tuned numbers of the tables model, in one place. ADRs 11 and 23 say how they were chosen."""
+"""Settings: the tuned numbers of the tables model, in one place. ADRs 11 and 24 say how they were chosen."""
 
 from __future__ import annotations
 
