@@ -1,6 +1,8 @@
 """Verdict: is what a plan calls visible visible, and what it calls noise noise? Judged on the rows: NOT COVERED.
 
-A column is visible if the released table that tells it best has at most ROUGH of the rows in a wrong cell of TEN.
+A column is visible if at most ROUGH of the rows lie in a wrong cell of TEN, by the root mean square of what is wrong
+with the released tables that tell so many cells of it apart. A table of fewer cells does not count: of one or two cells
+noise always leaves little to be wrong.
 A pair is visible if a group of ROUGH_PAIR of the rows stands out of what is wrong with its released counts: if GROUP
 times their root mean square error, over all cells by both columns and with all tables that hold them, is less.
 """
@@ -8,6 +10,7 @@ times their root mean square error, over all cells by both columns and with all 
 from __future__ import annotations
 
 import itertools
+import math
 from collections import defaultdict
 from functools import partial
 from typing import Any
@@ -94,11 +97,14 @@ def _errors(m: Measurement, codes: dict[str, np.ndarray], columns: tuple[str, ..
 def _column_visible(tables: list[Measurement], codes: dict[str, np.ndarray], columns: tuple[str, ...]) -> bool | None:
     if not tables:
         return None
-    m = min(tables, key=lambda m: m.sigma**2 * m.cells)
-    error = _errors(m, codes, columns)
-    starts = np.unique(np.linspace(0, len(error), min(TEN, len(error)) + 1).astype(int)[:-1])
-    apart = np.abs(np.add.reduceat(error, starts)).sum() / 2
-    return bool(apart <= ROUGH * len(codes[m.variables[0].name]))
+    errors = [_errors(m, codes, columns) for m in tables]
+    told = min(TEN, max(map(len, errors)))
+    kept = [(e, m) for e, m in zip(errors, tables, strict=True) if len(e) >= told]
+    weights = np.array([1 / (m.sigma**2 * m.cells) for _, m in kept])
+    variances = np.array([(e**2).sum() / told for e, _ in kept])  # of one of `told` cells
+    spread = math.sqrt((weights**2 * variances).sum()) / weights.sum()
+    apart = told * spread * math.sqrt(2 / math.pi) / 2
+    return bool(apart <= ROUGH * len(codes[kept[0][1].variables[0].name]))
 
 
 def _pair_visible(tables: list[Measurement], codes: dict[str, np.ndarray], columns: tuple[str, ...]) -> bool | None:

@@ -177,11 +177,11 @@ def _holding(tables: Iterable[Counted]) -> defaultdict[tuple[str, ...], list[Cou
 
 
 def _column_noise(known: Evidence, name: str, tables: Sequence[Counted]) -> tuple[float, float] | None:
-    """(noise of one cell, expected sum of absolute errors ÷ 2) in rows, by every table that holds the column."""
+    """(noise of one cell, expected sum of absolute errors ÷ 2) in rows, by the tables that tell so many cells apart."""
     if not tables:
         return None
     cells = min(TEN, max(_size(known, t, name) for t in tables))
-    sigma = _combined(tables, cells)
+    sigma = _combined([t for t in tables if _size(known, t, name) >= cells], cells)
     return sigma, cells * sigma * math.sqrt(2 / math.pi) / 2
 
 
