@@ -13,7 +13,9 @@ from dpmerf.accounting.events import composed
 from dpmerf.accounting.gaussian import compose, delta_of
 from dpmerf.accounting.unit import Unit
 from dpmerf.discovery import Discovery, Purchase
-from dpmerf.discovery.looks import AFTER, TEXT, digits, look, parts, scale
+from dpmerf.discovery.looks import AFTER, PARTS, TEXT, digits, look, parts, scale
+from dpmerf.discovery.purchase import NUMBER
+from dpmerf.discovery.ranges import Coarse, Noisy, bounds
 from dpmerf.errors import ArtefactError, LedgerError, PlanError
 from dpmerf.methods.presets import make_plan
 from dpmerf.private.discover import KEPT, discover, public_fields
@@ -80,6 +82,44 @@ def test_facts_are_found_from_names_alone(found: Discovery) -> None:
     schema = found.schema()
     assert schema.columns["age"].bought == ("min", "max", "nullable")
     assert json.dumps(schema.to_json()["columns"]["ward"]["bought"])
+
+
+def _purchase_of_adult() -> Purchase:
+    fields = {name: pa.int64() for name in ("age", "fnlwgt", "education_num", "gain", "loss", "hours")}
+    fields |= {f"text {i}": pa.string() for i in range(9)}
+    return Purchase.of(fields, None, 0.1, None, Unit(), 32_561, Reading())
+
+
+def test_a_thousandth_of_adult_is_less_than_the_noise_of_any_count() -> None:
+    asked = _purchase_of_adult()
+    whole = asked.shared_sigma("tails") * asked.shares["tails"] ** 0.5  # one count, all of the budget
+    assert 45 < whole < 52 and 0.001 * asked.rows < 0.7 * whole
+
+
+def test_an_end_is_generous_where_noise_hides_much() -> None:
+    asked = _purchase_of_adult()
+    up = Coarse(NUMBER, False, zero=True, up=(26, 26))  # 64 to 128, in parts of 8
+
+    def end(sigma: float, *shown: int) -> float:
+        counts = np.zeros(PARTS)
+        counts[list(shown)] = 2_000.0
+        return bounds(asked, up, Noisy(counts, sigma), asked.rows)[1]
+
+    assert end(200.0, 0, 1, 2) == pytest.approx(1.9 * 80)  # something is at 80 or above: at most 1.9 times as far
+    assert end(200.0) == pytest.approx(1.9 * 64) and end(200.0, *range(8)) == 2.5 * 64
+    assert end(5.0, 0, 1, 2) <= 104  # hardly any noise: the tail is followed
+
+
+def test_zero_is_an_end_where_it_is_near() -> None:
+    asked = _purchase_of_adult()
+    far = Coarse(NUMBER, False, up=(26, 27))  # 64 to 256, in 64 parts of 3
+
+    def low(first: int) -> float:
+        counts = np.zeros(PARTS)
+        counts[first:] = 2_000.0
+        return bounds(asked, far, Noisy(counts, 200.0), asked.rows)[0]
+
+    assert low(10) == 0.0 and low(50) > 64.0
 
 
 def test_a_look_is_a_function_of_the_cell() -> None:

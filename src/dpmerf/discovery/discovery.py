@@ -27,7 +27,7 @@ from dpmerf.schema import Schema
 from dpmerf.schema.facts import TableFacts
 from dpmerf.schema.toml import write
 
-FORMAT = 2  # 1 had no tails and one round of values
+FORMAT = 3  # 2 drew ends in by other rules, 1 had no tails and one round of values
 DOCUMENT, CARD, SCHEMA = "discovery.json", "CARD.md", "schema.toml"
 _LONGEST = 256  # characters of a value
 

@@ -20,7 +20,7 @@ from dpmerf.errors import ArtefactError, DpmerfError, PlanError
 from dpmerf.features.algebra import BITS, FeatureMap, onehot, total
 from dpmerf.schema.notation import Reading
 
-FORMAT = 2  # 1 had no tails and one round of values
+FORMAT = 3  # 2 drew ends in by other rules, 1 had no tails and one round of values
 OPEN, NUMBER, MOMENT, FLAG, TEXT, LEFT_OUT = "open", "number", "moment", "flag", "text", "left out"
 _LOOKED_AT = (OPEN, NUMBER, MOMENT)
 LOOKS = ("scales", "tails", "ends", "digits")
@@ -33,10 +33,10 @@ MOST_KEYS = 2**36  # values of a column that can be counted, where the number of
 class Settings:
     """How a budget is divided, and how sure a fact must be. ADR 13 says why."""
 
-    scales: float = 0.10  # of μ²: kinds, nulls and powers of two; all five divided by their sum where one is left out
-    tails: float = 0.45  # powers of two of the rows that lie outside of what was seen
-    ends: float = 0.09  # the last powers of two, in parts
-    digits: float = 0.04
+    scales: float = 0.09  # of μ²: kinds, nulls and powers of two; all five divided by their sum where one is left out
+    tails: float = 0.50  # powers of two of the rows that lie outside of what was seen
+    ends: float = 0.06  # the last powers of two, in parts
+    digits: float = 0.03
     values: float = 0.32  # frequent texts:
     rounds: tuple[float, ...] = (0.15, 0.25, 0.5)  # of `values`; a row counts by what is not yet named alone,
     one_round: float = 0.9  # or all in one, where so few columns hold texts that rounds do not pay,
@@ -59,6 +59,9 @@ class Settings:
     margin: float = 0.3  # of such a range, added on both sides; half of it where noise is small,
     tail: float = 0.0075  # that is, where a part shows less than half of this share of the rows
     rest: float = 0.0002  # share of the rows that may lie beyond a tail that goes on as it was seen to fall
+    lost: float = 0.001  # share of the rows that may lie outside of bounds: if noise of a part hides more, an end is
+    wider: float = 1.9  # times as far as the last part that was seen starts, and at most
+    widest: float = 2.5  # times the last power of two (or the last part); ranges that grow by less than `wider` reach 0
     logarithmic: int = 7  # powers of two from which a scale is logarithmic
     key_share: float = 0.05  # share of the rows with a frequent value, below which a text is an id
 

@@ -205,12 +205,16 @@ def bounds(purchase: Purchase, found: Coarse, seen: Noisy | None, rows: float) -
 
 
 def _end(purchase: Purchase, counts: np.ndarray, sigma: float, line: tuple[float, ...], rows: float) -> float:
-    """The last part that stands out, and as many more as a tail that goes on falling as it fell needs."""
+    """The last part that stands out, and as many more as a tail that goes on falling as it fell needs.
+
+    Where noise may hide more rows in a part than may be lost, the end is `wider` times as far as the last part starts:
+    a number that was seen lies there or above, so a range from zero stays within twice the real one.
+    """
     told = purchase.settings
     found = np.flatnonzero(counts > told.part * sigma)
-    if not len(found):
-        return line[-2] if len(line) == 9 else line[4]  # few rows: hardly any of them in the last part
-    last = int(found[-1])
+    last = int(found[-1]) if len(found) else 0
+    if not len(found) or told.part * sigma > told.lost * rows:
+        return min(told.wider * line[last], max(told.widest * line[0], line[-1]))
     here = float(counts[last])
     after = float(counts[last + 1]) if last + 1 < len(counts) else 0.0
     fall = min(0.9, (max(after, 0.0) + sigma) / here)
@@ -228,7 +232,10 @@ def _drawn_in(purchase: Purchase, seen: Noisy, low: float, high: float, rows: fl
     first, last = low + parts[0] * width, low + (parts[-1] + 1) * width
     doubt = told.near * seen.sigma / (told.tail * rows)
     around = told.margin * min(1.0, max(doubt, 0.5)) * (last - first)
-    return max(low, first - around), min(high, last + around)
+    least, most = max(low, first - around), min(high, last + around)
+    if low > 0 and most <= told.wider * (last - first - 2 * width):
+        least = 0.0  # zero is near: with it the range stays within twice what was seen
+    return least, most
 
 
 def _whole(purchase: Purchase, found: Coarse) -> tuple[float, float]:
