@@ -29,11 +29,16 @@ def ledger_show(
         print(json.dumps(found))
     elif not quiet:
         title = f"{file}: limit ({found['epsilon']:g}, {found['delta']:g})"
-        table = Table("time", "who", "purpose", "mu", "plan", "entry", title=title)
+        table = Table("time (UTC)", "who", "purpose", "mu", "plan", "entry", title=title)
         for entry in found["entries"]:
             price = "".join([f"{entry['mu']:.4f}", *(f" and a selection, {r:.4f}" for r in entry["choices"])])
             table.add_row(
-                entry["time"], entry["who"] or "–", entry["purpose"], price, entry["plan"][:12], entry["hash"][:12]
+                entry["time"][:16].replace("T", " "),
+                entry["who"] or "–",
+                entry["purpose"],
+                price,
+                entry["plan"][:12],
+                entry["hash"][:12],
             )
         PlainConsole().print(table)
         if found["opened"]:

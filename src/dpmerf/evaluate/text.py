@@ -25,7 +25,7 @@ METRIC_NAMES = {
 def show(evaluation: Evaluation, console: Console) -> None:
     """Print everything, most useful first."""
     e = evaluation
-    console.print(f"[bold]{e.warning}[/bold]\n")
+    console.print(f"{e.warning}\n", style="bold")
     trained = "" if e.rows_train is None else f", {e.rows_train:,} real training rows"
     console.print(f"{e.rows_synthetic:,} synthetic rows against {e.rows_real:,} real rows{trained}; seed {e.seed}.")
     if e.utility is not None:
@@ -124,7 +124,7 @@ def _score_row(s: Scores, metric: str) -> list[str]:
 def _table(title: str, columns: Iterable[str]) -> Table:
     table = Table(title=f"{MARK} · {title}", title_justify="left", title_style="bold")
     for index, column in enumerate(columns):
-        table.add_column(column, justify="left" if index == 0 else "right", no_wrap=index == 0)
+        table.add_column(column, justify="left" if index == 0 else "right", no_wrap=index > 0, overflow="fold")
     return table
 
 
