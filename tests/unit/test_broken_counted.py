@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
+import torch
 
 import dpmerf
 from command import dpmerf as command
@@ -16,8 +17,10 @@ from dpmerf.methods.broken_counted import count_broken
 from dpmerf.methods.presets import make_plan
 from dpmerf.methods.readable_first import readable_first
 from dpmerf.plan import Plan
+from dpmerf.plan.embedding import codec_of
 from dpmerf.plan.queries import BrokenRelations, Readability
 from dpmerf.plan.queries.broken_relations import broken_shares
+from dpmerf.private.spark import _from_words, _to_words, binary
 from dpmerf.release.verify import verify
 from dpmerf.schema import Schema
 
@@ -90,6 +93,15 @@ def test_what_is_not_there_cannot_be_bought() -> None:
         plan("tex")
     with pytest.raises(PlanError, match="declares no relations"):
         count_broken(make_plan(SCHEMA.without_relations(), 1.0, 1e-5, rows=ROWS), ["tax"])
+
+
+def test_encoded_rows_on_their_way_through_spark_keep_the_answers() -> None:
+    codec = codec_of(priced := plan("all"), priced.query(BrokenRelations).nominal(priced))
+    batch = codec.encode(rows())
+    back = _from_words(binary(_to_words(batch)), codec)
+    assert set(back.codes) == set(batch.codes) >= {"#broken 0", "#broken 1"}
+    assert all(torch.equal(back.codes[name], code) for name, code in batch.codes.items())
+    assert int(batch.codes["#broken 0"].sum()) == ROWS // 10 and int(batch.codes["#broken 1"].sum()) == ROWS // 5
 
 
 def test_the_command_says_it_and_the_report_shows_it(tmp_path: Path) -> None:
