@@ -27,6 +27,10 @@ from fuzz.ground import LEDGER, MARKER
 
 CODES = {0, 1, 2, 4, 5, 6, 7, 141}  # 3 is an internal fault
 LONGEST = 60  # CPU seconds
+MADE = {  # what a command writes beside what it is told to
+    "pack": {"dossier.html", "dossier.pdf"},
+    "resume": {"model", "synthetic.parquet", "report.html"},
+}
 Words = list[str]
 Maker = Callable[[Random, Path], Words]
 
@@ -151,7 +155,7 @@ def _left(place: Path, before: set[str], words: Words, code: int) -> list[str]:
     asked = {Path(w).parts[0] for w in words if w and "\0" not in w and Path(w).parts and len(w) < 200}
     left = {p.name for p in place.iterdir()} - before
     hidden = [name for name in left if name.startswith(".") or name.endswith(".part")]
-    strange = left - asked - {LEDGER} - set(hidden)
+    strange = left - asked - {LEDGER} - set(hidden) - MADE.get(words[0], set())
     found = [f"left {Path(name).suffix or 'a file'}" for name in sorted(strange)] + ["left a part"] * bool(hidden)
     if code != 0 and "-o" in words and words[0] == "release":
         out = place / words[words.index("-o") + 1]

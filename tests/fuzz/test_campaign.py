@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib
+import json
+import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
+import safetensors.numpy
 
+from dpmerf.errors import ArtefactError
+from dpmerf.model import Model
+from dpmerf.plan import digest
+from dpmerf.release import Release
 from fuzz import bombs, faults
 from fuzz.__main__ import campaign
 from fuzz.ground import Ground, lay
@@ -74,3 +83,44 @@ def test_the_judge_sees_a_ledger_that_counts_too_little(
         planted.setattr(home, "write_folder", lambda path, files: None)
         said += faults.one(ground, tmp_path / "x", faults.RELEASE, faults.Injector(), faults.Tally("planted"))
     assert "read with 0 entries" in said and "paid for and lost" in said
+
+
+def _rewritten(path: Path, document: dict[str, Any]) -> None:
+    document["hash"] = digest({k: v for k, v in document.items() if k != "hash"})
+    path.write_text(json.dumps(document))
+
+
+@pytest.mark.parametrize("wrong", ["gone", "negative", "with a gap", "too few", "parts over two bins"])
+def test_a_release_whose_bins_were_edited(wrong: str, ground: Ground, tmp_path: Path) -> None:
+    """Found by the campaign: the hash of the edited file fits, and only a question showed that its bins do not."""
+    shutil.copytree(ground.folder / "release", tmp_path / "r")
+    document = json.loads((tmp_path / "r" / "release.json").read_text())
+    bins = document["derived"]["tables"]["bins"]
+    size = len(bins["age"])
+    match wrong:
+        case "gone":
+            del bins["age"]
+        case "negative":
+            bins["age"] = [-1] * size
+        case "with a gap":
+            bins["age"] = [2] * size
+        case "too few":
+            bins["age"] = bins["age"][1:]
+        case _:
+            document["derived"]["tables"]["parts"]["age"], bins["age"] = [0] * size, [0] * (size - 1) + [1]
+    _rewritten(tmp_path / "r" / "release.json", document)
+    with pytest.raises(ArtefactError, match="damaged"):
+        Release.load(tmp_path / "r")
+
+
+def test_a_model_whose_classes_have_no_shares(ground: Ground, tmp_path: Path) -> None:
+    """Found by the campaign: drawing from it ended in an internal error."""
+    shutil.copytree(ground.folder / "model", tmp_path / "m")
+    tensors = safetensors.numpy.load_file(tmp_path / "m" / "weights.safetensors")
+    tensors["shares"] *= 0
+    safetensors.numpy.save_file(tensors, tmp_path / "m" / "weights.safetensors")
+    document = json.loads((tmp_path / "m" / "model.json").read_text())
+    document["weights_sha256"] = hashlib.sha256((tmp_path / "m" / "weights.safetensors").read_bytes()).hexdigest()
+    _rewritten(tmp_path / "m" / "model.json", document)
+    with pytest.raises(ArtefactError, match="damaged"):
+        Model.load(tmp_path / "m")

@@ -112,6 +112,12 @@ class FineGrid:
         return self.codec.with_label(Batch(numbers, out))
 
 
+def _numbered(groups: np.ndarray) -> int:
+    """How many groups there are, if they are numbered from 0 without gaps; else 0."""
+    found = np.unique(groups)
+    return len(found) if np.array_equal(found, np.arange(len(found))) else 0
+
+
 @final
 class Binning:
     """The discrete view of a whole row: each learned column's fine cells in bins, and bins in parts.
@@ -192,6 +198,11 @@ class Binning:
         bins, parts = (
             {name: np.array(cells, dtype=np.int64) for name, cells in data[what].items()} for what in ("bins", "parts")
         )
+        for name, variable in grid.variables.items():
+            bin_of, part_of = bins[name], parts[name]
+            inside = len({*zip(part_of.tolist(), bin_of.tolist(), strict=True)})  # as many as parts, if these are cut
+            if not (len(bin_of) == variable.size and _numbered(bin_of) and _numbered(part_of) == inside):
+                raise ValueError("bins that do not fit their columns")
         return Binning(grid, bins, parts)
 
     @staticmethod

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self, final
@@ -108,6 +109,12 @@ def load_weights(body: nn.Module, tensors: dict[str, Tensor]) -> None:
         body.load_state_dict(found)
     except RuntimeError:
         raise ArtefactError("the model's weights do not fit its release: it is damaged") from None
+
+
+def check_shares(shares: Tensor) -> None:
+    """ArtefactError for stored shares of classes that nothing can be drawn by."""
+    if not (bool((shares >= 0).all()) and 0 < float(shares.sum()) < math.inf):
+        raise ArtefactError("the model's classes have no shares: it is damaged")
 
 
 def apportion(shares: Tensor, n: int, rng: torch.Generator) -> Tensor:

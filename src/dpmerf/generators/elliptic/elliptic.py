@@ -18,7 +18,7 @@ from dpmerf.encoding.codec import Batch
 from dpmerf.encoding.normal_scores import LENGTHS
 from dpmerf.errors import ArtefactError
 from dpmerf.features.moments import Moments
-from dpmerf.generators.base import Generator, Given, History, State, apportion, overwrite
+from dpmerf.generators.base import Generator, Given, History, State, apportion, check_shares, overwrite
 from dpmerf.generators.elliptic.elliptic_settings import EllipticSettings
 from dpmerf.generators.elliptic.estimate import (
     Fitted,
@@ -124,6 +124,7 @@ class Elliptic(Generator):
         }
         if any(t[name].shape != shape for name, shape in shapes.items()) or classes_of(release) != C:
             raise ArtefactError("the model's weights do not fit its release: it is damaged")
+        check_shares(t["shares"])
         settings = EllipticSettings(**{name: state.settings[name] for name in KEPT if name in state.settings})
         return cls(release, Fitted(**{name: t[name] for name in TENSORS}), settings)
 

@@ -21,7 +21,7 @@ from dpmerf.encoding.binning import Binning, tilted
 from dpmerf.encoding.codec import Batch
 from dpmerf.encoding.fine_cells import ValueDraw
 from dpmerf.errors import ArtefactError, TrainError
-from dpmerf.generators.base import Generator, Given, History, State, apportion, by_chance, overwrite
+from dpmerf.generators.base import Generator, Given, History, State, apportion, by_chance, check_shares, overwrite
 from dpmerf.generators.maxent.ascent import Ascent, climb
 from dpmerf.generators.maxent.blocks import Block, blocks_of, holding, moves
 from dpmerf.generators.maxent.consistent import consistent
@@ -219,6 +219,7 @@ class MaxEnt(Generator):
         shapes |= {"empty": (P, P), "common": (q, q)}
         if any(t[name].shape != shape for name, shape in shapes.items()) or t["states"].shape[::2] != (C, q):
             raise ArtefactError("the model's weights do not fit its release: it is damaged")
+        check_shares(t["shares"])
         states = t["states"]
         if bool((states < 0).any()) or bool((states >= torch.tensor(layout.sizes)).any()):
             raise ArtefactError("the model's states do not fit its release: it is damaged")
