@@ -37,6 +37,7 @@ def test_words(mixed_schema: Schema, text: str, again: str) -> None:
         "mean of age by",
         "mean of age by ward by ill",
         "count where",
+        "count where age > null",
         "count where ward < 3",
         "count where age from 3",
         "mean of age of dose",

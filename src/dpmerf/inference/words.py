@@ -62,6 +62,8 @@ def condition(schema: Schema, name: str, sign: str, values: tuple[Any, ...]) -> 
         return Condition(name, None, values[0], values[1])
     if sign not in ("<", "<=", ">", ">=") or len(values) != 1:
         raise AnswerError(f"the condition on '{name}' cannot be read. {_FORM}")
+    if values[0] is None:
+        raise AnswerError(f"nothing is above or below null: write {name} = null for rows without a value")
     step = (Axis.of(column).step or 0.0) if len(sign) == 1 else 0.0  # below 40 is at most 39
     if step and isinstance(values[0], str) and not _is_number(values[0]):
         raise AnswerError(f"write <= or >= for '{name}': an open end is understood for plain numbers only")
@@ -79,7 +81,7 @@ def number(text: Any) -> float:
 def _is_number(text: Any) -> bool:
     try:
         float(text)
-    except ValueError:
+    except (TypeError, ValueError, OverflowError):
         return False
     return True
 
