@@ -12,6 +12,7 @@ import resource
 import shutil
 import signal
 import sys
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -107,9 +108,15 @@ def run_kind(kind: str, make: Maker, ground: Path, place: Path, numbers: range, 
     tally = Tally(kind)
     start = time.process_time()
     for number in numbers:
-        for wrong in judged(make, ground, place / kind, Random(f"{kind} {number}"), tally):
+        found = judged(make, ground, place / kind, Random(f"{kind} {number}"), tally)
+        for wrong in found:
             tally.broken[wrong] += 1
             say(f"{kind} {number}: {wrong}")
+        if found:  # releases of the ground have true noise: the files of a case do not come twice
+            kept = Path(tempfile.gettempdir()) / "dpmerf-fuzz" / f"{kind} {number}"
+            shutil.rmtree(kept, ignore_errors=True)
+            shutil.copytree(place / kind, kept, symlinks=True)
+            say(f"{kind} {number}: its files are in {kept}")
     tally.seconds = time.process_time() - start
     tally.peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return tally
