@@ -16,6 +16,7 @@ from starlette.testclient import TestClient
 from dpmerf.app import forms
 from dpmerf.app.server import build
 from dpmerf.app.session import Session
+from dpmerf.schema import Schema
 
 TOKEN, PORT = "a-token-of-the-test", 8123
 CELL = "Zyxwvut"  # stands in rows only: wherever it is seen, a cell was shown
@@ -263,3 +264,18 @@ def test_the_command_follows_the_slider(tmp_path: Path, table: Path) -> None:
     }
     page.post(f"/{TOKEN}/columns", data=everything)
     assert "--epsilon 0.3" in page.post(f"/{TOKEN}/plan/price", data={"epsilon": "0.3", "rows": "300"}).text
+
+
+def test_lists_lie_beside_the_table(tmp_path: Path, table: Path) -> None:
+    (tmp_path / "wards.csv").write_text(f"code,floor\n{CELL},1\nB,2\n")
+    session = Session(tmp_path / "made")
+    page = client(session)
+    page.post(f"/{TOKEN}/open", data={"path": str(table)})
+    everything = {
+        **{"c0.kind": "id", "c1.kind": "integer", "c1.min": "1", "c1.max": "99"},
+        **{"c2.kind": "category", "c2.values": "wards.csv#code", "c3.kind": "leave out"},
+    }
+    assert page.post(f"/{TOKEN}/columns", data=everything).status_code == 303, session.problems()
+    assert "B" in Schema.load(tmp_path / "made" / "visits.toml").columns["ward"].values  # type: ignore[union-attr]
+    lost = page.post(f"/{TOKEN}/columns/check", data={**everything, "c2.values": "nowhere.csv"}).json()
+    assert lost["count"] == 1 and "cannot read" in lost["columns"]["2"][0]

@@ -15,7 +15,7 @@ from dpmerf.schema.facts import Facts, TableFacts, needs
 WORDS = {name: kind.title for name, kind in KINDS.items() if kind.title}
 INPUTS = {name: KINDS[name].asks for name in WORDS}  # what the page asks for, by kind
 BOXES = {  # a key's words, what stands in an empty box, and the keyboard that a phone shows
-    "values": ("Values, one a line", "", ""),
+    "values": ("Values, one a line (or a list: codes.csv)", "", ""),
     "other": ("Anything else becomes", "other", ""),
     "min": ("Smallest", "0", "decimal"),
     "max": ("Largest", "120", "decimal"),
@@ -42,6 +42,7 @@ READING: dict[str, tuple[str, str]] = {  # how a file is written: the page's wor
     "sheet": ("Sheet of an Excel file", "the only one"),
     "table": ("Table of a database", "the only one"),
 }
+_LIST = re.compile(r".+\.(csv|txt)(#.+)?|list:.+", re.IGNORECASE)  # not a value, but where values stand
 _SEVERAL = ("unit", "date", "missing")  # separated by |
 Typed = dict[str, str]  # the boxes of one column, as typed
 
@@ -177,5 +178,7 @@ def _value(kind: str, key: str, text: str, stored: pa.DataType | None) -> Any:
         if whole and all(re.fullmatch(r"-?\d{1,18}", v) for v in listed):
             numbers = [int(v) for v in listed]
             return numbers if key == "values" else numbers[0]
+        if key == "values" and len(listed) == 1 and _LIST.fullmatch(listed[0]):
+            return listed[0]  # they stand in a file, or are a public list
         return listed if key == "values" else listed[0]
     return KINDS[kind].typed(key, text)

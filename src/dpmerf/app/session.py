@@ -102,7 +102,18 @@ class Session:
     @property
     def schema_text(self) -> str:
         table = forms.table(self.boxes, self.fields, self.label, self.rules, forms.reading(self.written), self.more)
+        for facts in table.columns.values():
+            if isinstance(told := facts.known.get("values"), str) and not told.startswith("list:"):
+                facts.known["values"] = self._beside(told)
+        for relation in table.relations:
+            if "file" in relation:
+                relation["file"] = self._beside(relation["file"])
         return toml.write(table, "Declared by a person. Nothing here may be looked up in the data.")
+
+    def _beside(self, name: str) -> str:
+        """Where a list lies that was named: beside the table, else where the page was started."""
+        path = Path(self.source).parent / name
+        return str(path.resolve() if path.with_name(path.name.partition("#")[0]).exists() else Path(name).resolve())
 
     def problems(self) -> tuple[Problem, ...]:
         """Everything that is missing or wrong, all at once."""
