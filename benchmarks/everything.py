@@ -113,8 +113,8 @@ def run_all(known: Mapping[str, Experiment], prepare: Callable[[Experiment], Run
     for seconds, cells, asked_cells, experiment, this in work:
         if not asked_cells:
             continue
-        done, left = asked_cells - cells, f"about {duration(seconds)} left" if cells else "nothing left"
-        said = f"{experiment.name:14} {done:4} of {asked_cells:4} cells done, {left}; all: {duration(total)}"
+        done, rest = asked_cells - cells, f"about {duration(seconds)} left" if cells else "nothing left"
+        said = f"{experiment.name:14} {done:4} of {asked_cells:4} cells done, {rest}; all: {duration(total)}"
         print(said, file=sys.stderr, flush=True)
         if cells and not dry:
             experiment.run(this)
