@@ -12,6 +12,7 @@ import torch
 
 import dpmerf
 from command import dpmerf as command
+from dpmerf.audit.canary import neighbours
 from dpmerf.errors import PlanError
 from dpmerf.methods.broken_counted import count_broken
 from dpmerf.methods.presets import make_plan
@@ -20,6 +21,7 @@ from dpmerf.plan import Plan
 from dpmerf.plan.embedding import codec_of
 from dpmerf.plan.queries import BrokenRelations, Readability
 from dpmerf.plan.queries.broken_relations import broken_shares
+from dpmerf.private.measure import measure
 from dpmerf.private.spark import _from_words, _to_words, binary
 from dpmerf.release.verify import verify
 from dpmerf.schema import Schema
@@ -78,6 +80,14 @@ def test_all_of_them_beside_a_look_at_the_columns() -> None:
     assert [round(b.share, 1) for b in broken_shares(made)] == [0.1, 0.2]
     assert 0.2 < made.distance(dpmerf.train(made, seed=1, steps=20).sample(ROWS)) < 50  # these two are not drawn
     assert {r.relation for r in broken_shares(made)} == {"tax", 'if ward = "births" then sex = "f"'}
+
+
+def test_canaries_attack_plans_that_look_first() -> None:
+    """`dpmerf audit` takes the plans that `dpmerf plan` writes: such a stage has codes of its own."""
+    both = readable_first(plan("all"), ("net", "sex"))
+    pair = neighbours(both)
+    made = measure(pair.out, both, go_on=True)
+    assert np.isfinite(pair.score(made)) and 0 < pair.true_mu(made) <= both.mu * (1 + 1e-9)
 
 
 def test_it_is_paid_for_by_the_other_stages() -> None:
