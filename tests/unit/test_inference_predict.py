@@ -1,6 +1,7 @@
 """What a plan says about answers comes true, and the budget for a wanted sharpness is found."""
 
 import json
+import re
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +12,7 @@ from command import dpmerf as command
 from conftest import MIXED, mixed_rows
 from dpmerf.errors import AnswerError
 from dpmerf.inference.evidence import evidence
-from dpmerf.inference.predict import sharpness
+from dpmerf.inference.predict import in_words, sharpness
 from dpmerf.inference.want import Want, least_epsilon
 from dpmerf.methods.presets import make_plan
 from dpmerf.private.measure import measure
@@ -79,3 +80,12 @@ def test_answers_of_the_paper_preset(mixed_schema: Schema, mixed_table: pa.Table
     assert share.low < 0.5 < share.high
     with pytest.raises(AnswerError, match="rests on the model"):
         dpmerf.answer(release, "mean", "age")
+
+
+def test_half_widths_of_days_are_told_in_days() -> None:
+    from dpmerf.demo import hospital
+
+    made = make_plan(Schema.load(hospital.SCHEMA), 1.0, 1e-5, rows=20_000)
+    sharp = sharpness(made)
+    assert sharp.units["admitted"] == ("days", 1.0) and "age" not in sharp.units
+    assert re.search(r"admitted ± [\d.]+ days", "; ".join(in_words(sharp)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, final
 
 import numpy as np
@@ -13,6 +13,7 @@ from dpmerf.inference.blue import MOST_CELLS, Joint, solve
 from dpmerf.inference.evidence import Evidence, expected
 from dpmerf.inference.table_cells import fine_numbers
 from dpmerf.plan import Plan
+from dpmerf.schema import Numeric
 
 Z = NORMAL[0.95]
 SHARE = 0.1  # the share whose half-width is foretold
@@ -29,6 +30,7 @@ class Sharpness:
     means: dict[str, float]  # of numeric columns of this table, in their own units
     ranges: dict[str, float]  # of these columns, as declared
     coefficient: float | None  # of a linear regression of one standardised number on another, in the population
+    units: dict[str, tuple[str, float]] = field(default_factory=dict)  # of means that people count otherwise: days
 
     @property
     def mean(self) -> float | None:
@@ -65,7 +67,14 @@ def sharpness(plan: Plan) -> Sharpness:
     share = Z * float(np.median(shares)) / rows if shares else None
     of_population = None if share is None else math.hypot(share, Z * math.sqrt(SHARE * (1 - SHARE) / rows))
     ranges = {name: known.codec.axes[name].high - known.codec.axes[name].low for name in means}
-    return Sharpness(share, of_population, means, ranges, _coefficient(known, rows))
+    units = {name: unit for name in means if (unit := _unit(plan, name))[0]}
+    return Sharpness(share, of_population, means, ranges, _coefficient(known, rows), units)
+
+
+def _unit(plan: Plan, name: str) -> tuple[str, float]:
+    """What people say a distance of such values in, and how many of the column's own units that is."""
+    column = plan.schema.measured.columns[name]
+    return column.apart_in if isinstance(column, Numeric) and column.counted_in else ("", 1.0)
 
 
 def _solved(known: Evidence, columns: tuple[str, ...]) -> Joint | None:
@@ -93,6 +102,10 @@ def _coefficient(known: Evidence, rows: int) -> float | None:
     return Z * math.sqrt(variance / rows**2 + 1 / rows)
 
 
+def _half(half: float, unit: str, size: float, name: str) -> str:
+    return f"{name} ± {half / size:.3g}{' ' * bool(unit)}{unit}"
+
+
 def in_words(s: Sharpness) -> list[str]:
     """For people."""
     found = []
@@ -102,7 +115,7 @@ def in_words(s: Sharpness) -> list[str]:
             f"± {100 * s.share_of_population:.2g} in the population it was drawn from"
         )
     if s.means:
-        shown = ", ".join(f"{name} ± {half:.3g}" for name, half in list(s.means.items())[:4])
+        shown = ", ".join(_half(half, *s.units.get(name, ("", 1.0)), name) for name, half in list(s.means.items())[:4])
         found.append(f"Means of this table: {shown}" + (", …" if len(s.means) > 4 else ""))
     if s.coefficient is not None:
         found.append(f"A standardised regression coefficient: about ± {s.coefficient:.2g}")
