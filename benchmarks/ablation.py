@@ -39,9 +39,9 @@ def _tables(**changed: Any) -> Variant:
 VARIANTS: dict[str, Variant] = {
     "default": Variant(),
     "no pairs measured again": _tables(usual=AMPLE),
-    "no label × pair tables": _tables(usual=USUAL._replace(pair=0.32, label_pair=0.0)),
+    "no label × pair tables": _tables(usual=USUAL._replace(pair=0.28, label_pair=0.0)),
     "no pair tables but by label": _tables(usual=AMPLE._replace(pair=0.0, label_pair=0.44)),
-    "a fifth to label × column": _tables(usual=USUAL._replace(single=0.20, pair=0.38)),
+    "a fifth to label × column": _tables(usual=USUAL._replace(single=0.20, pair=0.32)),
     "no pairs at all": _tables(pairs=False),
     "histograms: a tenth": _tables(usual=Shares(0.10, 0.32, 0.29, 0.05, 0.24)),
     "histograms: a third": _tables(usual=Shares(0.33, 0.24, 0.22, 0.03, 0.18)),

@@ -51,7 +51,7 @@ class TablesSettings:
     measured_again: int = 3  # one in so many pairs, and no more than
     again_signal: float = 64.0  # × their noise on a cell is all rows: a quarter of a cell of 4 × 4 (docs/adr/0012)
     ample: Shares = field(default=Shares(0.20, 0.36, 0.24, 0.20))  # where noise allows the most bins
-    usual: Shares = field(default=Shares(0.15, 0.30, 0.28, 0.04, 0.23))  # ADR 0024
+    usual: Shares = field(default=Shares(0.25, 0.27, 0.25, 0.03, 0.20))  # ADR 0024
     coarse: Shares = field(default=Shares(0.50, 0.30, 0.05, 0.00, 0.15))  # where it leaves the fewest bins (ADR 0021)
     alone: Shares = field(default=Shares(0.70, 0.30, 0.00, 0.00))  # where it drowns pairs: none are measured
     all_histograms: float = 0.5  # of μ²: from this share on, small columns have histograms, too
