@@ -28,6 +28,7 @@ LEAST_PART = 2.0  # times the noise of its count: the least mass of a part
 BELOW_ONE = 1 - 2**-40
 MOST_TILT = 8.0  # of a bin
 NOTHING_PREFERRED: Mapping[str, ValueDraw] = {}
+NOTHING_ALIKE: Mapping[str, str] = {}
 
 
 @final
@@ -58,6 +59,11 @@ class FineGrid:
             size = self.numeric[name].size + column.nullable if isinstance(column, Numeric) else sizes[name]
             found[name] = Variable(f"{name}#fine", size)
         return found
+
+    def cells_of(self, name: str, other: str) -> np.ndarray:
+        """(cells,) of a column of numbers, without null: in which cell of a column like it each begins."""
+        mine, theirs = self.numeric[name], self.numeric[other]
+        return np.asarray(np.searchsorted(theirs.edges[:-1], mine.edges[:-1], side="right") - 1)
 
     def marks(self, name: str) -> list[np.ndarray]:
         """(cells,) each: which fine cells lie in the subsets that the schema's rules speak of."""
@@ -220,11 +226,13 @@ class Binning:
         whole: frozenset[str],
         parts: int = 1,
         part_sigma: float = math.inf,
+        alike: Mapping[str, str] = NOTHING_ALIKE,
     ) -> Binning:
         """Bins from noisy fine histograms (with the standard deviation of their noise): post-processing, no rows.
 
         Columns in `whole`, and those without a histogram, keep every cell. A bin of numbers is cut into at most `parts`
-        parts of about equal mass, each of them LEAST_PART times the noise that its count will have.
+        parts of about equal mass, each of them LEAST_PART times the noise that its count will have. Columns in `alike`
+        have the bins of another, undivided.
         """
         bin_of: dict[str, np.ndarray] = {}
         part_of: dict[str, np.ndarray] = {}
@@ -245,6 +253,9 @@ class Binning:
             bin_of[name] = part_of[name] = cut.astype(np.int64)
             if name in grid.numeric:
                 part_of[name] = cut_parts(cut, mass, parts, LEAST_PART * part_sigma).astype(np.int64)
+        for name, other in alike.items():
+            own = bin_of[other][grid.cells_of(name, other)]
+            bin_of[name] = part_of[name] = np.r_[own, [own.max() + 1] * grid.codec.schema.columns[name].nullable]
         return _without_mixed_cells(grid, bin_of, part_of)
 
 

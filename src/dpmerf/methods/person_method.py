@@ -21,7 +21,7 @@ from dpmerf.errors import PlanError
 from dpmerf.plan import Plan, Stage
 from dpmerf.plan.person_plan import PersonPlan, part_schemas, part_unit
 from dpmerf.plan.queries import Histograms, PairsAgain, Tables
-from dpmerf.schema import Integer, Schema
+from dpmerf.schema import Integer, Numeric, Schema
 from dpmerf.schema.extended_schema import GAP, before, count_of
 from dpmerf.schema.person_schema import History, Persons
 
@@ -104,7 +104,9 @@ def _stages(
     by_label = schema.label is not None
     features = [name for name in schema.learned if name != schema.label]
     every_column = FineGrid(codec, settings.fine[1]).variables
-    drawn = tuple(n for n, v in every_column.items() if v.size > settings.no_histogram) or tuple(schema.learned)
+    wide = [name for name, v in every_column.items() if v.size > settings.no_histogram]
+    alike = _alike(schema, history, wide)
+    drawn = tuple(name for name in wide if name not in alike) or tuple(schema.learned)
     most = (settings.pair + settings.again) * (rows / (settings.pair_noise * noise)) ** 2
     pairs = _pairs(features, history, most)
     again = settings.again if len(pairs) >= settings.twice else 0.0
@@ -118,6 +120,7 @@ def _stages(
         cells=_within(cells, settings.fine),
         columns=drawn,
         weights=weights if set(weights) > {1.0} else (),
+        alike=tuple(alike.items()),
         whole=tuple(n for n in drawn if n in counts and _values(schema, n) <= settings.whole),
     )
     tables = Tables(
@@ -163,6 +166,13 @@ def _pairs(features: list[str], history: History | None, most: float) -> list[Pa
     for family in families:
         found += family[: max(0, int(most) - len(found))]
     return found
+
+
+def _alike(schema: Schema, history: History | None, wide: list[str]) -> dict[str, str]:
+    """The row before is a row: its numbers are cut as those of rows, of which there are more to tell where."""
+    rows = history.measured_rows if history and history.facts.order is not None else ()
+    numbers = [name for name in rows if isinstance(schema.columns[name], Numeric)]
+    return {before(name): name for name in numbers if name in wide and before(name) in wide}
 
 
 def _values(schema: Schema, name: str) -> int:

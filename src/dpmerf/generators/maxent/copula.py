@@ -8,7 +8,7 @@ drawn from it given its bins.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import final
@@ -16,6 +16,7 @@ from typing import final
 import torch
 from torch import Tensor
 
+from dpmerf.generators.maxent.following import correlation_of
 from dpmerf.generators.maxent.maxent_settings import Settings
 
 EDGE = 1e-9  # of a share: normal scores end there
@@ -32,8 +33,13 @@ class Copula:
     settings: Settings
 
     @staticmethod
-    def of(singles: Tensor, pairs: Tensor, spans: Sequence[slice], s: Settings) -> Copula:
-        """(P,) and (P, P) frequencies of one class, and where each column's bins of numbers, without null, stand."""
+    def of(
+        singles: Tensor, pairs: Tensor, spans: Sequence[slice], s: Settings, following: Collection[tuple[int, int]] = ()
+    ) -> Copula:
+        """(P,) and (P, P) frequencies of one class, and where each column's bins of numbers, without null, stand.
+
+        Mean scores of bins understate strong correlations. For pairs that are `following`, the copula is fitted.
+        """
         ends, scores = [], []
         for span in spans:
             share = singles[span].double().clamp_min(EDGE)
@@ -46,7 +52,11 @@ class Copula:
         matrix = torch.eye(m, dtype=torch.float64)
         for i in range(m):
             for j in range(i):
-                alike = _correlation(pairs[spans[i], spans[j]].double(), scores[i], scores[j], s.most_correlation)
+                table = pairs[spans[i], spans[j]].double()
+                if (i, j) in following or (j, i) in following:
+                    alike = correlation_of(table, 0.0, s)
+                else:
+                    alike = _correlation(table, scores[i], scores[j], s.most_correlation)
                 matrix[i, j] = matrix[j, i] = alike
         values, vectors = torch.linalg.eigh(matrix)
         near = (vectors * values.clamp_min(s.least_eigenvalue)) @ vectors.T

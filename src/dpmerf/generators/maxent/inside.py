@@ -13,7 +13,7 @@ from dpmerf.generators.maxent.consistent import Targets
 from dpmerf.generators.maxent.maxent_settings import Settings
 from dpmerf.generators.maxent.tails import Runs, TailSettings, tail_weights, toward_tail
 from dpmerf.plan.noisy_tables import Noisy
-from dpmerf.plan.queries.histograms import noisy_histograms
+from dpmerf.plan.queries.histograms import Histograms, noisy_histograms
 from dpmerf.release import Release
 
 TAILS = TailSettings()
@@ -29,7 +29,17 @@ def fine_shares(release: Release, binning: Binning, noisy: Noisy, t: Targets, s:
     found = {name: torch.ones(len(t.classes), len(cells)).double() for name, cells in binning.bin_of.items()}
     for name, histogram in histograms.items():
         found[name] = _column(binning, noisy, t, name, histogram, sigma[name], s)
+    for name, other in release.plan.query(Histograms).alike:
+        found[name] = _as(binning, name, other, found[other])
     return found
+
+
+def _as(binning: Binning, name: str, other: str, shares: Tensor) -> Tensor:
+    """(C, fine cells) shares of a column that is spread as another: what lies in its cells there."""
+    size, theirs = binning.grid.numeric[name].size, binning.grid.numeric[other].size
+    into = torch.from_numpy(binning.grid.cells_of(other, name))
+    inside = torch.zeros(len(shares), size, dtype=torch.float64).index_add(1, into, shares[:, :theirs])
+    return torch.cat([inside, torch.ones(len(shares), len(binning.bin_of[name]) - size).double()], dim=1)
 
 
 def _column(

@@ -27,6 +27,7 @@ from dpmerf.generators.maxent.blocks import Block, blocks_of, holding, moves
 from dpmerf.generators.maxent.consistent import consistent
 from dpmerf.generators.maxent.copula import NOTHING_KNOWN, Copula
 from dpmerf.generators.maxent.empty import empty_cells, without
+from dpmerf.generators.maxent.following import followed
 from dpmerf.generators.maxent.gibbs import Chains
 from dpmerf.generators.maxent.inside import fine_shares
 from dpmerf.generators.maxent.maxent_settings import Settings
@@ -39,6 +40,7 @@ from dpmerf.plan.noisy_tables import Layout, noisy_tables
 from dpmerf.plan.queries import Query, Tables
 from dpmerf.progress import SILENT, Bars
 from dpmerf.release import Release
+from dpmerf.schema.extended_schema import before
 
 PARAMETERS = ("h", "J", "moments", "singles", "measured", "empty", "common", "shares")
 DEFAULT = Settings()
@@ -173,7 +175,9 @@ class MaxEnt(Generator):
         if c not in self._copulas:
             first = self._layout.offsets
             spans = [slice(first[j], first[j] + k) for j, k in self._numbers]
-            self._copulas[c] = Copula.of(self.fitted.singles[c], self.fitted.moments[c], spans, self.settings)
+            place = {j: i for i, (j, _) in enumerate(self._numbers)}
+            pairs = [(place[i], place[j]) for i, j in following(self._release, self._layout)]
+            self._copulas[c] = Copula.of(self.fitted.singles[c], self.fitted.moments[c], spans, self.settings, pairs)
         return tilted(self._copulas[c].places(bins[:, numbers], rng, known), self._tilts(c, bins))
 
     @cached_property
@@ -243,6 +247,7 @@ class MaxEnt(Generator):
         empty = empty_cells(t, zeros.barred, settings)
         if bool(empty.any()):
             t, zeros = without(t, empty, settings), zeros.also(empty)
+        t = followed(t, following(release, t.layout), numbers_of(release, t.layout), settings)
         weight = min(1.0, settings.few_bins / release.plan.query(Tables).bins)
         ridge = ridges(t, zeros, weight, settings, numbers_of(release, t.layout) if settings.smooth else None)
         begin = from_tree(t, zeros, ridge, _chains(C, t.layout.positions, settings), settings, rng)
@@ -263,6 +268,13 @@ class MaxEnt(Generator):
         )
         fine = fine_shares(release, binning_of(release), noisy, t, settings)
         return MaxEnt(release, fitted, fine, settings=settings), top.history
+
+
+def following(release: Release, layout: Layout) -> list[tuple[int, int]]:
+    """Of the pairs that were measured, those of a number and the same number in the row before."""
+    numbers = binning_of(release).grid.numeric
+    pairs = [(a, b) for a, b in release.plan.query(Tables).pairs if b == before(a) and {a, b} <= set(numbers)]
+    return [(layout.names.index(a), layout.names.index(b)) for a, b in pairs]
 
 
 def blocks_for(layout: Layout, common: Tensor, zeros: Zeros, settings: Settings) -> tuple[Block, ...]:

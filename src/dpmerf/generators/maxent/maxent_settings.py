@@ -79,6 +79,13 @@ class Settings:
     most_weight: float = 1e6  # of a divisor
     tries: int = 40  # of a moment that hours and weekdays accept
 
+    # a number and the same number in the row before
+    correlations: int = 121  # that are tried, evenly in their inverse hyperbolic tangent
+    most_odds: float = 2.65  # the largest of these: a correlation of 0.99
+    copula_points: int = 1_024  # over which a copula's table is summed
+    least_noise: float = 1e-3  # of a share in such a table, where none is known
+    least_doubt: float = 0.1  # of a table's noise variance that is left where a copula tells it all
+
     # columns redrawn together
     together: float = 0.3  # share of the smaller entropy that two columns have in common
     most_states: int = 128  # joint values of such columns

@@ -16,6 +16,7 @@ from dpmerf.errors import PlanError
 from dpmerf.features.algebra import FeatureMap, onehot, total
 from dpmerf.plan.embedding import Embedding
 from dpmerf.plan.queries.query import Query, Weights, check_each, check_weights
+from dpmerf.schema import Numeric
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -30,18 +31,19 @@ class Histograms(Query):
     """One-way tables over fine cells, each with weight 1 unless `weights` says otherwise.
 
     `columns` names those that need one; of any other column every cell is a bin of its own. Of numbers, those in
-    `whole` have a cell for each value.
+    `whole` have a cell for each value. `alike` names columns of numbers without a histogram that are cut as another.
     """
 
     words: ClassVar[str] = "histograms"
     once: ClassVar[bool] = True
-    newer: ClassVar[tuple[str, ...]] = ("weights", "whole")
+    newer: ClassVar[tuple[str, ...]] = ("weights", "whole", "alike")
 
     kind: Literal["histograms"] = "histograms"
     cells: int = Field(ge=2, le=65_536)
     columns: tuple[str, ...] = Field(min_length=1)
     weights: Weights = ()
     whole: tuple[str, ...] = ()
+    alike: tuple[tuple[str, str], ...] = ()
 
     def grid(self, codec: Codec) -> FineGrid:
         """The fine cells of every column."""
@@ -74,6 +76,9 @@ class Histograms(Query):
         check_each(stage, self.columns, lambda name: name in learned)
         check_weights(stage, self.weights, self.columns)
         check_each(stage, self.whole, lambda name: name in learned and name in self.columns)
+        numbers = {name for name, column in schema.learned.items() if isinstance(column, Numeric)}
+        check_each(stage, [name for name, _ in self.alike], lambda name: name in numbers - set(self.columns))
+        check_each(stage, [as_ for _, as_ in self.alike], lambda name: name in numbers & set(self.columns))
 
 
 @lru_cache(maxsize=4)

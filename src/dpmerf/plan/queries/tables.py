@@ -76,10 +76,9 @@ class Tables(Query):
         counts, sigma = fine_counts(known)
         label = self.label(plan.codec)
         whole = frozenset({label} if label else ())
-        grid = plan.query(Histograms).grid(plan.codec)
-        return Binning.cut(
-            grid, counts, sigma, known.rows_estimate, self.bins, whole, self.parts, self._part_noise(plan)
-        )
+        histograms, rows = plan.query(Histograms), known.rows_estimate
+        grid, alike = histograms.grid(plan.codec), dict(histograms.alike)
+        return Binning.cut(grid, counts, sigma, rows, self.bins, whole, self.parts, self._part_noise(plan), alike)
 
     def read_derived(self, plan: Plan, data: dict[str, Any]) -> Binning:
         """Stored bins."""
