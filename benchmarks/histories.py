@@ -78,7 +78,7 @@ def _keys(made: Tables, persons: Persons) -> dict[str, Any]:
             one_each = persons.parent is not None or name != persons.key
             found[name] = {
                 "unique": len(set(ids)) == len(ids) if one_each else None,
-                "match": column.pattern is None or all(re.fullmatch(column.pattern, key) for key in ids),
+                "match": not column.pattern or all(re.fullmatch(column.pattern, key) for key in ids),
             }
     if persons.parent is None and "age" in schema.columns:
         ages = first.to_pandas().groupby(persons.key)["age"].diff()

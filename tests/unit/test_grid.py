@@ -11,9 +11,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpmerf.encoding.binning import Binning, FineGrid, _draw_inside, place_of
+from dpmerf.encoding.binning import Binning, FineGrid
 from dpmerf.encoding.codec import Codec
 from dpmerf.encoding.cuts import support
+from dpmerf.encoding.places import draw_inside, place_of
 from dpmerf.generators.maxent.consistent import consistent
 from dpmerf.generators.maxent.inside import _split, fine_shares
 from dpmerf.generators.maxent.maxent_settings import Settings
@@ -62,7 +63,7 @@ def test_a_cell_has_its_place_in_its_bin_and_a_place_its_cell() -> None:
     bin_of, shares = torch.tensor([0, 0, 0, 1, 2, 2, 3, 3]), torch.tensor([0.5, 0.0, 0.5, 1.0, 0.1, 0.9, 0.0, 0.0])
     cells = torch.tensor([0, 2, 3, 4, 5, 6, 7]).repeat(200)
     place = place_of(bin_of, shares, cells, rng)
-    assert torch.equal(_draw_inside(bin_of, shares, bin_of[cells], place, rng, evened=False), cells)
+    assert torch.equal(draw_inside(bin_of, shares, bin_of[cells], place, rng, evened=False), cells)
     assert 0.4 < float(place[cells == 0].max()) <= 0.5 <= float(place[cells == 2].min())
     assert float(place[cells == 4].max()) <= 0.1 <= float(place[cells == 5].min())
     assert float(place[cells == 6].max()) <= 0.5  # nothing is known of a bin without any share: its cells are alike

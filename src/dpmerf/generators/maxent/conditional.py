@@ -9,8 +9,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from dpmerf.encoding.binning import place_of
 from dpmerf.encoding.codec import Batch
+from dpmerf.encoding.places import place_of
 from dpmerf.errors import TrainError
 from dpmerf.generators.base import Given, overwrite
 from dpmerf.generators.maxent.maxent import MaxEnt
