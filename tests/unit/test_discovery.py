@@ -72,6 +72,7 @@ def test_facts_are_found_from_names_alone(found: Discovery) -> None:
     for name, low, high in (("age", 18, 94), ("year", 1990, 2020), ("weight", 30, 110)):
         least, most = facts[name]["min"], facts[name]["max"]
         assert least <= low * 1.01 and most >= high * 0.99 and most - least <= 2.2 * (high - low), name
+    assert facts["weight"]["max"] == round(facts["weight"]["max"], 1)
     assert facts["weight"]["decimals"] == 1 and facts["weight"]["nullable"] is True and not facts["age"]["nullable"]
     assert facts["bill"]["step"] == 100
     first, last = facts["admitted"]["first"], facts["admitted"]["last"]

@@ -94,6 +94,8 @@ def _numbers(
     if place == looks.DIGITS - 1 or (digits is None and "float" in dtype):
         return {"min": low, "max": high, **more, **_dtype(dtype)}, "number"
     if place > 5:
+        unit = 10 ** (place - 5)
+        low, high = math.floor(low * unit) / unit, math.ceil(high * unit) / unit
         return {"min": low, "max": high, **more, "decimals": place - 5, **_dtype(dtype)}, "number"
     step = 10 ** max(place - 2, 0)
     least, most = math.ceil(low), math.ceil(high) - 1 if high > 1 else math.floor(high)

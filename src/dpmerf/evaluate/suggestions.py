@@ -90,10 +90,13 @@ def _numbers(
         seen = f"`{names[0]}` and `{names[1]}` move together within their bins"
         declare = f'learn = "{_tick(names[1])} - {_tick(names[0])}" with min = "…{unit}" and max = "…{unit}"'
         return share - by_chance, Suggestion(names, seen, declare)
-    for low, high, over in ((0, 1, a[:, None, 0] >= b[None, :, 1]), (1, 0, b[None, :, 0] >= a[:, None, 1])):
-        empty, wanted = float(cells[over].sum()), float(expected[over].sum())
-        noise = sigma * math.sqrt(max(over.sum(), 1))
-        if wanted > STANDS_OUT * noise and empty < NOTHING * noise and wanted > 0.02 * total:
+    sides = ((0, 1, a[:, None, 0] >= b[None, :, 1]), (1, 0, b[None, :, 0] >= a[:, None, 1]))
+    rows = [float(cells[over].sum()) for _, _, over in sides]
+    for (low, high, over), empty, other in zip(sides, rows, reversed(rows), strict=True):
+        wanted, noise = float(expected[over].sum()), sigma * math.sqrt(max(over.sum(), 1))
+        # values near each other leave few rows on either side: which of them has none must be seen as well
+        ordered = other - empty > 2 * NOTHING * noise
+        if ordered and wanted > STANDS_OUT * noise and empty < NOTHING * noise and wanted > 0.02 * total:
             seen = f"no row seems to have `{names[low]}` above `{names[high]}`, where chance would put {wanted:,.0f}"
             return wanted / total, Suggestion(names, seen, f'rule = "{_tick(names[low])} <= {_tick(names[high])}"')
     return None
