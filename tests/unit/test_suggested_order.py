@@ -49,4 +49,4 @@ def test_an_order_is_never_suggested_the_wrong_way_round(
     counts = np.histogram2d(start, np.minimum(end + stay - 1, 454), lines)[0]
     found = _numbers(release.binning, names, counts, sigma, False)
     assert found is None or "rule" not in found[1].declare or found[1].declare == 'rule = "start <= end"'
-    assert stay < 200 or sigma > 10 or (found is not None and found[1].declare == 'rule = "start <= end"')
+    assert stay < 200 or sigma > 1 or (found is not None and found[1].declare == 'rule = "start <= end"')
