@@ -21,6 +21,7 @@ def main(arguments: list[str] | None = None) -> int:
     run = verbs.add_parser("run", help="run an experiment, or all, or go on with it")
     run.add_argument("name", help="an experiment, or `all`")
     run.add_argument("--quick", action="store_true", help="few rows and steps, within ten minutes; stored apart")
+    run.add_argument("--against", metavar="COMMIT", help="speed: the older code that is run beside the present one")
     left = verbs.add_parser("left", help="what `run all` would do, and how many hours it would take; nothing is run")
     for verb in (run, left):
         verb.add_argument("--data-dir", type=Path, help="where the data sets are (else DPMERF_DATA, ../shared/data)")
@@ -57,7 +58,8 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"there is no experiment '{options.name}'. Choose one of {', '.join(known)}", file=sys.stderr)
         return 2
     store = Store(RESULTS / "quick" if options.quick else RESULTS, options.redo)
-    this = Run(store, options.data_dir, options.quick, 1 if options.quick else options.runs or 1, tuple(options.only))
+    runs = 1 if options.quick else options.runs or 1
+    this = Run(store, options.data_dir, options.quick, runs, tuple(options.only), options.against)
     try:
         known[options.name].run(this)
     except MissingData as problem:

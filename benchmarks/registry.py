@@ -25,6 +25,7 @@ class Run:
     quick: bool = False
     runs: int = 1  # repetitions, each with its own seed
     only: tuple[str, ...] = ()  # keep the cells whose key contains all of these; "a,b" means a or b
+    against: str | None = None  # the commit that `speed` compares with; its own choice if left out
     asked: dict[str, bool] = field(default_factory=dict)  # every key that `wants` was asked about, with its answer
 
     def wants(self, key: str) -> bool:

@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 import torch
 from torch import Tensor, nn
 
-from benchmarks import speed_data, speed_whole
+from benchmarks import speed_before, speed_data, speed_whole
 from benchmarks.registry import Experiment, Run
 from benchmarks.speed_page import page
 from benchmarks.speed_tables import COLUMNS, REAL, tables_model
@@ -83,6 +83,7 @@ def run(this: Run) -> None:
         cells[f"whole/{name}"] = partial(speed_whole.whole, name, this.quick)
     for rows in (1_000_000, 30_000_000):
         cells[f"engines/{rows}"] = partial(speed_whole.spark, rows, this.quick)
+    cells |= speed_before.cells(this.against or speed_before.BEFORE, this.quick)
     cells["wide"] = lambda: in_child("wide", 8_000 // scale)
     cells["spark"] = lambda: in_child("spark_against_local", 200_000 // scale)
     for key, make in cells.items():
@@ -322,7 +323,7 @@ def spark_against_local(rows: int) -> Json:
 EXPERIMENT = Experiment(
     "speed",
     "Release and training step against the machine's limit; growth, memory, start-up, whole runs, Spark",
-    "about 60 CPU minutes; --quick 5 minutes",
+    "about 75 CPU minutes; --quick 5 minutes",
     run,
     page,
 )

@@ -24,6 +24,11 @@ def kinds(columns: int) -> list[str]:
 
 
 def schema(columns: int = 20, classes: int = 12) -> Schema:
+    return Schema.parse(schema_text(columns, classes))
+
+
+def schema_text(columns: int = 20, classes: int = 12) -> str:
+    """The same as TOML."""
     text = ['label = "label"', '[columns.label]\nkind = "category"', f"values = {_levels('label', classes)}"]
     for i, kind in enumerate(kinds(columns - 1)):
         text.append(f'[columns.c{i}]\nkind = "{kind}"')
@@ -38,7 +43,7 @@ def schema(columns: int = 20, classes: int = 12) -> Schema:
                 text.append("first = 2010-01-01T00:00:00\nlast = 2025-12-31T00:00:00\nnullable = true")
             case "category":
                 text.append(f"values = {_levels(f'c{i}', LEVELS[i % len(LEVELS)])}")
-    return Schema.parse("\n".join(text))
+    return "\n".join(text)
 
 
 def table(n: int, seed: int, columns: int = 20, classes: int = 12) -> pa.Table:

@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 from benchmarks.pages import table
+from benchmarks.speed_before import page as before
 from benchmarks.store import Store
 
 GROWS = ("rows", "columns", "D", "classes")
@@ -17,6 +18,7 @@ def page(store: Store) -> str:
         _release(store),
         _steps(store),
         _tables(store),
+        before(store),
         _commands(store),
         _whole(store),
         _memory(store),
@@ -69,22 +71,36 @@ def _tables(store: Store) -> str:
         name = f"{cell['what']} simulated columns" if cell["what"].isdecimal() else cell["what"]
         ended = f"{cell['steps']} steps: {cell['stopped']}"
         drawn = f"{cell['rows_per_cpu_second']:,.0f}"
-        rows.append([name, str(cell["columns"]), f"{cell['cells']:,}", f"{cell['training']:.1f}", ended, drawn])
-    header = ["table", "columns", "coordinates", "training, CPU s", "ended", "rows drawn a CPU second"]
+        pairs = f"{cell['pair_cells']:,}" if "pair_cells" in cell else "–"
+        rows.append([name, str(cell["columns"]), f"{cell['cells']:,}", pairs, f"{cell['training']:.1f}", ended, drawn])
+    header = [
+        "table",
+        "columns",
+        "coordinates",
+        "cells of pairs",
+        "training, CPU s",
+        "ended",
+        "rows drawn a CPU second",
+    ]
     words = "The tables model, one thread.\n\n" + table(header, rows)
     return f"{words}\n\n{_exponents(list(_cells(store, 'tables').values()))}".rstrip() if rows else ""
 
 
 def _exponents(cells: list[Any]) -> str:
-    """Growth of training and of drawing a row, from each number of simulated columns to the next."""
-    sized = sorted((c for c in cells if c["what"].isdecimal()), key=lambda c: c["cells"])
+    """Growth of training and of drawing a row, from each number of simulated columns to the next and over all."""
+    sized = sorted((c for c in cells if c["what"].isdecimal() and "pair_cells" in c), key=lambda c: c["columns"])
+    if len(sized) < 2:
+        return ""
     found = []
-    for a, b in pairwise(sized):
-        grown = math.log(b["cells"] / a["cells"])
+    for a, b in [*pairwise(sized), (sized[0], sized[-1])]:
+        grown = math.log(b["pair_cells"] / a["pair_cells"])
         training = math.log(b["training"] / a["training"]) / grown
         drawing = math.log(a["rows_per_cpu_second"] / b["rows_per_cpu_second"]) / grown
         found.append(f"{a['columns']} → {b['columns']} columns {training:.2f} and {drawing:.2f}")
-    return "Exponents of growth in measured cells, training and drawing: " + "; ".join(found) + "." if found else ""
+    return (
+        "Exponents of growth in cells of pairs, training and drawing: " + "; ".join(found) + ". A cell of a pair is "
+        "counted once, however many tables hold it: where label × pair tables no longer pay, coordinates hardly grow."
+    )
 
 
 def _commands(store: Store) -> str:

@@ -40,11 +40,13 @@ def tables_model(what: str, quick: bool) -> dict[str, Any]:
     model.sample(drawn)
     drawing = time.process_time() - start
     cells = int(release.plan.coordinates)
+    measured = model.generator.fitted.measured  # (P, P)
     history = model.history
     return {
         "what": what,
         "columns": len(schema.columns),
         "cells": cells,
+        "pair_cells": int(measured.triu(1).sum()),
         "training": training,
         "steps": history.steps[-1],
         "stopped": history.stopped,

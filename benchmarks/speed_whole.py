@@ -67,10 +67,14 @@ STARTS = {
 Json = dict[str, Any]
 
 
-def command(words: list[str], place: Path, threads: str | None = "1") -> Json:
-    """CPU and wall seconds and peak memory of a Python command line (`-m dpmerf.cli` unless it begins with -c)."""
+def command(words: list[str], place: Path, threads: str | None = "1", path: str | None = None) -> Json:
+    """CPU and wall seconds and peak memory of a Python command line (`-m dpmerf.cli` unless it begins with -c).
+
+    `path`: where the package's code lies, if it is not the present one.
+    """
     environment = {k: v for k, v in os.environ.items() if k not in ("PYTHONDONTWRITEBYTECODE", "OMP_NUM_THREADS")}
     environment |= {"PYTHONPYCACHEPREFIX": str(place / "bytecode")} | ({"OMP_NUM_THREADS": threads} if threads else {})
+    environment |= {"PYTHONPATH": path} if path else {}
     line = words if words[0] == "-c" else ["-m", "dpmerf.cli", *words]
     began = time.monotonic()
     done = subprocess.run(
