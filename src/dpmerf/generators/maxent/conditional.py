@@ -13,6 +13,7 @@ from dpmerf.encoding.codec import Batch
 from dpmerf.encoding.places import place_of
 from dpmerf.errors import TrainError
 from dpmerf.generators.base import Given, overwrite
+from dpmerf.generators.maxent.gibbs import LEAST
 from dpmerf.generators.maxent.maxent import MaxEnt
 from dpmerf.plan.queries import Tables
 
@@ -69,7 +70,7 @@ def _settled(model: MaxEnt, c: int, held: dict[int, Tensor], n: int, rng: torch.
         for k in torch.randperm(len(free), generator=rng).tolist():
             own = slice(starts[k], starts[k + 1])
             ladder = torch.addmm(base[own], between[own], moving)
-            ladder.sub_(ladder.amax(dim=0)).exp_()
+            ladder.sub_(ladder.amax(dim=0)).clamp_min_(LEAST).exp_()
             for i in range(1, len(ladder)):  # far faster than cumsum along this axis
                 ladder[i] += ladder[i - 1]
             picked = (ladder <= torch.rand(n, generator=rng) * ladder[-1]).sum(dim=0).clamp_max_(len(ladder) - 1)

@@ -14,6 +14,7 @@ from dpmerf.plan.noisy_tables import Layout
 
 Bar = Callable[[int, Tensor, int, Tensor], None]
 BELOW_ONE = 1 - 2**-23  # float32
+LEAST = -80.0  # of a logit beside the largest: where float32 ends, exponentials take forty times as long
 
 
 @final
@@ -93,7 +94,7 @@ class Chains:
 
 def _pick(logits: Tensor, point: Tensor, out: Tensor) -> None:
     """One value a chain, as a one-hot (K, N), by `point` (N,) in [0, 1). Uses the logits up."""
-    ladder = logits.sub_(logits.amax(dim=0)).exp_()
+    ladder = logits.sub_(logits.amax(dim=0)).clamp_min_(LEAST).exp_()
     for i in range(1, len(ladder)):  # far faster than cumsum along this axis
         ladder[i] += ladder[i - 1]
     torch.gt(ladder, point * BELOW_ONE * ladder[-1], out=out)
