@@ -8,6 +8,7 @@ from typing import Any
 
 from benchmarks.pages import table
 from benchmarks.speed_before import page as before
+from benchmarks.speed_mixing import page as mixing
 from benchmarks.store import Store
 
 GROWS = ("rows", "columns", "D", "classes")
@@ -18,6 +19,7 @@ def page(store: Store) -> str:
         _release(store),
         _steps(store),
         _tables(store),
+        mixing(store),
         before(store),
         _commands(store),
         _whole(store),

@@ -89,7 +89,7 @@ class Chains:
 
     def counts(self) -> Tensor:
         """(C, P, P) in how many chains two positions occur together."""
-        return torch.stack([hot @ hot.T for hot in self.onehot])
+        return torch.stack([_together(hot) for hot in self.onehot])
 
 
 def _pick(logits: Tensor, point: Tensor, out: Tensor) -> None:
@@ -99,3 +99,14 @@ def _pick(logits: Tensor, point: Tensor, out: Tensor) -> None:
         ladder[i] += ladder[i - 1]
     torch.gt(ladder, point * BELOW_ONE * ladder[-1], out=out)
     out[1:] -= out[:-1].clone()
+
+
+def _together(hot: Tensor) -> Tensor:
+    """hot @ hot.T (P, P), strip by strip: what lies below the diagonal is copied, not computed."""
+    P = len(hot)
+    found, strip = torch.empty(P, P), max(64, -(-P // 5))
+    for a in range(0, P, strip):
+        b = min(a + strip, P)
+        found[a:b, a:] = hot[a:b] @ hot[a:].T
+        found[b:, a:b] = found[a:b, b:].T
+    return found
