@@ -27,7 +27,7 @@ from benchmarks import speed_before, speed_data, speed_whole
 from benchmarks.registry import Experiment, Run
 from benchmarks.speed_mixing import mixing
 from benchmarks.speed_page import page
-from benchmarks.speed_tables import COLUMNS, REAL, tables_model
+from benchmarks.speed_tables import COLUMNS, REAL, pair_cells, tables_model
 from dpmerf.features.circle_means import mean_cos_sin
 from dpmerf.methods.presets import make_plan
 from dpmerf.plan import Plan
@@ -76,6 +76,7 @@ def run(this: Run) -> None:
             cells[f"sampling/{preset}/{rows}"] = partial(in_child, "sample_many", preset, rows)
     for what in (*REAL, *map(str, COLUMNS[:1] if this.quick else COLUMNS)):
         cells[f"tables/{what}"] = partial(in_child, tables_model.__name__, what, this.quick)
+        cells[f"pairs/{what}"] = partial(in_child, pair_cells.__name__, what, this.quick)
     cells["mixing/adult"] = partial(in_child, mixing.__name__, "adult", 1_000_000 // scale, this.quick)
     cells["startup"] = partial(speed_whole.startup, this.quick)
     cells["threads"] = partial(speed_whole.threads, this.quick)

@@ -68,13 +68,17 @@ def _steps(store: Store) -> str:
 
 
 def _tables(store: Store) -> str:
-    rows = []
-    for cell in sorted(_cells(store, "tables").values(), key=lambda c: (c["what"].isdecimal(), c["cells"])):
+    rows, pairs = [], _cells(store, "pairs")
+    found = [
+        {**cell, **({"pair_cells": pairs[what]["pair_cells"]} if what in pairs else {})}
+        for what, cell in _cells(store, "tables").items()
+    ]
+    for cell in sorted(found, key=lambda c: (c["what"].isdecimal(), c["cells"])):
         name = f"{cell['what']} simulated columns" if cell["what"].isdecimal() else cell["what"]
         ended = f"{cell['steps']} steps: {cell['stopped']}"
         drawn = f"{cell['rows_per_cpu_second']:,.0f}"
-        pairs = f"{cell['pair_cells']:,}" if "pair_cells" in cell else "–"
-        rows.append([name, str(cell["columns"]), f"{cell['cells']:,}", pairs, f"{cell['training']:.1f}", ended, drawn])
+        once = f"{cell['pair_cells']:,}" if "pair_cells" in cell else "–"
+        rows.append([name, str(cell["columns"]), f"{cell['cells']:,}", once, f"{cell['training']:.1f}", ended, drawn])
     header = [
         "table",
         "columns",
@@ -85,7 +89,7 @@ def _tables(store: Store) -> str:
         "rows drawn a CPU second",
     ]
     words = "The tables model, one thread.\n\n" + table(header, rows)
-    return f"{words}\n\n{_exponents(list(_cells(store, 'tables').values()))}".rstrip() if rows else ""
+    return f"{words}\n\n{_exponents(found)}".rstrip() if rows else ""
 
 
 def _exponents(cells: list[Any]) -> str:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import time
 from typing import Any
 
+import pyarrow as pa
 import torch
 
 from benchmarks import speed_data
 from benchmarks.data import SETS
 from benchmarks.protocols import split
+from dpmerf.schema import Schema
 
 REAL = ("adult", "census")
 COLUMNS = (25, 50, 100, 200)
@@ -24,12 +26,7 @@ def tables_model(what: str, quick: bool) -> dict[str, Any]:
     from fixed_noise import SeededNoise  # type: ignore[import-not-found]  # of the tests: no privacy
 
     torch.set_num_threads(1)
-    if what in REAL:
-        rows = split(SETS[what], "honest", 1, None, quick)
-        schema, table = rows.schema, rows.train
-    else:
-        columns, count = int(what), 3_000 if quick else ROWS
-        schema, table = speed_data.schema(columns, 2), speed_data.table(count, 0, columns, 2)
+    schema, table = _data(what, quick)
     release = measure(table, make_plan(schema, 1.0, 1e-5, rows=table.num_rows), noise=SeededNoise())
     start = time.process_time()
     model = train(release, seed=0)
@@ -52,3 +49,26 @@ def tables_model(what: str, quick: bool) -> dict[str, Any]:
         "stopped": history.stopped,
         "rows_per_cpu_second": drawn / drawing,
     }
+
+
+def pair_cells(what: str, quick: bool) -> dict[str, Any]:
+    """Only how many cells the measured pairs have, each counted once, and how many coordinates the release."""
+    from dpmerf.methods.presets import make_plan
+    from dpmerf.plan.noisy_tables import noisy_tables
+    from dpmerf.private.measure import measure
+    from fixed_noise import SeededNoise
+
+    schema, table = _data(what, quick)
+    release = measure(table, make_plan(schema, 1.0, 1e-5, rows=table.num_rows), noise=SeededNoise())
+    noisy = noisy_tables(release)
+    seg = noisy.layout.column_of
+    measured = noisy.measured[seg][:, seg]  # (P, P)
+    return {"what": what, "cells": int(release.plan.coordinates), "pair_cells": int(measured.triu(1).sum())}
+
+
+def _data(what: str, quick: bool) -> tuple[Schema, pa.Table]:
+    if what in REAL:
+        rows = split(SETS[what], "honest", 1, None, quick)
+        return rows.schema, rows.train
+    columns, count = int(what), 3_000 if quick else ROWS
+    return speed_data.schema(columns, 2), speed_data.table(count, 0, columns, 2)
