@@ -11,6 +11,8 @@ import torch
 from benchmarks import speed_data
 from benchmarks.data import SETS
 from benchmarks.protocols import split
+from dpmerf.plan.noisy_tables import noisy_tables
+from dpmerf.release import Release
 from dpmerf.schema import Schema
 
 REAL = ("adult", "census")
@@ -37,13 +39,12 @@ def tables_model(what: str, quick: bool) -> dict[str, Any]:
     model.sample(drawn)
     drawing = time.process_time() - start
     cells = int(release.plan.coordinates)
-    measured = model.generator.fitted.measured  # (P, P)
     history = model.history
     return {
         "what": what,
         "columns": len(schema.columns),
         "cells": cells,
-        "pair_cells": int(measured.triu(1).sum()),
+        "pair_cells": _pair_cells(release),
         "training": training,
         "steps": history.steps[-1],
         "stopped": history.stopped,
@@ -54,16 +55,18 @@ def tables_model(what: str, quick: bool) -> dict[str, Any]:
 def pair_cells(what: str, quick: bool) -> dict[str, Any]:
     """Only how many cells the measured pairs have, each counted once, and how many coordinates the release."""
     from dpmerf.methods.presets import make_plan
-    from dpmerf.plan.noisy_tables import noisy_tables
     from dpmerf.private.measure import measure
     from fixed_noise import SeededNoise
 
     schema, table = _data(what, quick)
     release = measure(table, make_plan(schema, 1.0, 1e-5, rows=table.num_rows), noise=SeededNoise())
+    return {"what": what, "cells": int(release.plan.coordinates), "pair_cells": _pair_cells(release)}
+
+
+def _pair_cells(release: Release) -> int:
     noisy = noisy_tables(release)
     seg = noisy.layout.column_of
-    measured = noisy.measured[seg][:, seg]  # (P, P)
-    return {"what": what, "cells": int(release.plan.coordinates), "pair_cells": int(measured.triu(1).sum())}
+    return int(noisy.measured[seg][:, seg].triu(1).sum())
 
 
 def _data(what: str, quick: bool) -> tuple[Schema, pa.Table]:
