@@ -13,6 +13,7 @@ import statsmodels.api as sm
 
 import dpmerf
 from benchmarks.populations import Population
+from dpmerf.inference.predict import sharpness
 from dpmerf.methods.presets import make_plan
 from dpmerf.private.measure import measure
 
@@ -94,19 +95,30 @@ REGRESSIONS = {
 }
 
 
+_TRUTH: dict[tuple[str, int], dict[str, tuple[float, float]]] = {}
+
+
 def release(people: Population, epsilon: float, seed: int) -> dict[str, Any]:
     """One release of freshly drawn rows: per coefficient the truth and three intervals; seconds of CPU."""
     drawn = people.table.take(people.draw(ROWS, seed))
-    noisy = measure(drawn, make_plan(people.schema, epsilon, 1e-5, rows=ROWS))
+    plan = make_plan(people.schema, epsilon, 1e-5, rows=ROWS)
+    noisy = measure(drawn, plan)
     start = time.process_time()
     model = dpmerf.train(noisy, seed=seed)
     trained = time.process_time()
     copies = list(model.copies(COPIES, seed=seed))
     copied = time.process_time()
     pooled = dpmerf.analyse(copies, lambda t: _fits(people, t))
-    truth, real, synthetic = (_fits(people, t) for t in (people.table, drawn, model.sample(ROWS)))
+    real, synthetic = (_fits(people, t) for t in (drawn, model.sample(ROWS)))
+    key = (people.name, people.table.num_rows)
+    truth = _TRUTH[key] = _TRUTH.get(key) or _fits(people, people.table)
+    slopes = dpmerf.analyse(copies, lambda t: _slopes(people, t)).coefficients
     return {
         "seconds": {"training": trained - start, "copies": copied - trained},
+        "slope": {
+            "foretold": sharpness(plan).coefficient,
+            "seen": float(np.median([(c.high - c.low) / 2 for c in slopes])),
+        },
         "coefficients": {
             c.name: {
                 "truth": truth[c.name][0],
@@ -121,6 +133,19 @@ def release(people: Population, epsilon: float, seed: int) -> dict[str, Any]:
 
 def _fits(people: Population, table: pa.Table) -> dict[str, tuple[float, float]]:
     return {name: pair for regression in REGRESSIONS[people.name] for name, pair in regression.fit(table).items()}
+
+
+def _slopes(people: Population, table: pa.Table) -> dict[str, tuple[float, float]]:
+    """Slope of one standardised number on another, for every pair of the numbers that the regressions use."""
+    names = sorted({n for r in REGRESSIONS[people.name] for n in r.numbers})
+    found = {}
+    for i, a in enumerate(names):
+        for b in names[i + 1 :]:
+            both = np.column_stack([_number(table, a), _number(table, b)])
+            both = both[np.isfinite(both).all(1)]
+            slope = float(np.corrcoef(both.T)[0, 1])
+            found[f"{b} on {a}"] = (slope, (1 - slope**2) / len(both))
+    return found
 
 
 def _interval(estimate: float, variance: float) -> list[float]:

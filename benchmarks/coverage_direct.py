@@ -12,9 +12,10 @@ from benchmarks.populations import Population
 from dpmerf.inference.answers import Line
 from dpmerf.inference.ask import answer
 from dpmerf.inference.blue import Joint, solve
-from dpmerf.inference.evidence import Evidence, evidence
+from dpmerf.inference.evidence import Evidence, evidence, expected
 from dpmerf.inference.predict import sharpness
 from dpmerf.methods.presets import make_plan
+from dpmerf.plan import Plan
 from dpmerf.private.measure import measure
 
 ROWS = 20_000
@@ -58,7 +59,20 @@ def foretold(people: Population, epsilon: float, seeds: range) -> dict[str, Any]
     seen = [_half_widths(evidence(measure(people.table.take(people.draw(ROWS, seed)), plan))) for seed in seeds]
     means = {name: float(np.mean([s["means"][name] for s in seen])) for name in seen[0]["means"]}
     share = float(np.mean([s["share"] for s in seen]))
-    return {"releases": len(seeds), "foretold": sharpness(plan).to_json(), "seen": {"share": share, "means": means}}
+    told = sharpness(plan, _fine_counts(plan, people)).means
+    return {
+        "releases": len(seeds),
+        "foretold": sharpness(plan).to_json(),
+        "told": told,
+        "seen": {"share": share, "means": means},
+    }
+
+
+def _fine_counts(plan: Plan, people: Population) -> dict[str, np.ndarray]:
+    """Column -> expected counts of its fine cells in a table drawn from the population."""
+    known = expected(plan)
+    scale = ROWS / people.table.num_rows
+    return {n: scale * np.bincount(x, minlength=known.size(n, "fine")) for n, x in people.cells(known).items()}
 
 
 def every_table(known: Evidence) -> None:

@@ -5,7 +5,9 @@ The one place that knows how a release keeps its measurements. Everything else o
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import final
 
@@ -86,8 +88,11 @@ def evidence(release: Release) -> Evidence:
     return Evidence(release.codec, grid, tuple(tables), group_of, release.rows, release.plan.rows, "row", tuple(notes))
 
 
-def expected(plan: Plan) -> Evidence:
-    """What a plan will measure, with the sizes to be expected and zeros for counts: for errors before any spending."""
+def expected(plan: Plan, counts: Mapping[str, np.ndarray] | None = None) -> Evidence:
+    """What a plan will measure, with the sizes to be expected and zeros for counts: for errors before any spending.
+
+    With `counts` of every column's fine cells, the bins and parts are those that such counts would lead to.
+    """
     binning = plan.query(Tables).expected_bins(plan) if plan.has(Tables) else None
     grid, group_of = _levels(plan, plan.codec, binning)
     tables = []
@@ -97,6 +102,14 @@ def expected(plan: Plan) -> Evidence:
             if columns is not None:
                 shape = [v.size for v in block.cells]
                 tables.append(Counted(stage.name, *columns, np.zeros(shape), (sigma / (block.weight * 2**BITS)) ** 2))
+    if counts and plan.has(Tables) and plan.has(Histograms):
+        stage = plan.stage(Histograms).name
+        sigmas = {t.columns[0]: math.sqrt(t.variance) for t in tables if t.stage == stage}
+        told = plan.query(Tables).bins_for(plan, {n: counts[n] for n in sigmas}, sigmas, plan.rows)
+        grid, group_of = _levels(plan, plan.codec, told)
+        for i, t in enumerate(tables):
+            shape = [int(group_of[key].max()) + 1 for key in zip(t.columns, t.levels, strict=True)]
+            tables[i] = replace(t, values=np.zeros(shape))
     rows = plan.rows if plan.unit.rows_public else None
     return Evidence(plan.codec, grid, tuple(tables), group_of, rows, plan.rows)
 

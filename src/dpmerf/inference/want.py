@@ -16,7 +16,10 @@ CLOSE = 1.005  # ratio of ε at which the search ends
 _TEXT = re.compile(
     r"^\s*(share|mean|coefficient)(?:\s+of\s+(.+?))?\s*(?:±|\+-|\+/-)\s*([0-9.eE+-]+)\s*(points?|%)?\s*$"
 )
-_FORM = 'write for example "share ± 0.5 points", "mean of age ± 0.3", "mean ± 1 %" (of a declared range)'
+_FORM = (
+    'write for example "share ± 0.5 points", "mean of age ± 0.3", "mean ± 1 %" (of a declared range) or '
+    '"coefficient ± 0.05"'
+)
 
 
 @final
@@ -50,7 +53,7 @@ class Want:
         if self.column is not None:
             if self.column not in s.means:
                 raise AnswerError(f"no mean of '{self.column}' will be measured. There are: {', '.join(s.means)}")
-            return s.means[self.column]
+            return s.spans[self.column][1]  # wherever its values lie
         half = {"share": s.share, "mean": s.mean, "coefficient": s.coefficient}[self.what]
         if half is None:
             raise AnswerError(f"this plan measures no table that gives a {self.what}")

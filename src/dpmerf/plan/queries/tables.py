@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, final
 
 from pydantic import Field
@@ -17,6 +17,8 @@ from dpmerf.plan.queries.histograms import Histograms, fine_counts
 from dpmerf.plan.queries.query import Query, Weights, check_each, check_label, check_weights, features, split, weighed
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from dpmerf.plan.known import Known
     from dpmerf.plan.plan import Plan
     from dpmerf.schema import Schema
@@ -72,13 +74,17 @@ class Tables(Query):
 
     def derive(self, known: Known) -> Binning:
         """Bins from the noisy histograms: post-processing."""
-        plan = known.plan
-        counts, sigma = fine_counts(known)
+        return self.bins_for(known.plan, *fine_counts(known), known.rows_estimate)
+
+    def bins_for(
+        self, plan: Plan, counts: Mapping[str, np.ndarray], sigmas: Mapping[str, float], rows: float
+    ) -> Binning:
+        """Those that fine counts, with noise of these sizes, lead to."""
         label = self.label(plan.codec)
         whole = frozenset({label} if label else ())
-        histograms, rows = plan.query(Histograms), known.rows_estimate
+        histograms = plan.query(Histograms)
         grid, alike = histograms.grid(plan.codec), dict(histograms.alike)
-        return Binning.cut(grid, counts, sigma, rows, self.bins, whole, self.parts, self._part_noise(plan), alike)
+        return Binning.cut(grid, counts, sigmas, rows, self.bins, whole, self.parts, self._part_noise(plan), alike)
 
     def read_derived(self, plan: Plan, data: dict[str, Any]) -> Binning:
         """Stored bins."""
