@@ -103,8 +103,8 @@ def expected(plan: Plan, counts: Mapping[str, np.ndarray] | None = None) -> Evid
                 shape = [v.size for v in block.cells]
                 tables.append(Counted(stage.name, *columns, np.zeros(shape), (sigma / (block.weight * 2**BITS)) ** 2))
     if counts and plan.has(Tables) and plan.has(Histograms):
-        stage = plan.stage(Histograms).name
-        sigmas = {t.columns[0]: math.sqrt(t.variance) for t in tables if t.stage == stage}
+        looked = plan.stage(Histograms).name
+        sigmas = {t.columns[0]: math.sqrt(t.variance) for t in tables if t.stage == looked}
         told = plan.query(Tables).bins_for(plan, {n: counts[n] for n in sigmas}, sigmas, plan.rows)
         grid, group_of = _levels(plan, plan.codec, told)
         for i, t in enumerate(tables):

@@ -69,8 +69,9 @@ def _column(
         tail, noise = s.shaped and any(ends), sigma if s.shaped else math.inf
         if tail:
             fading = _tail(histogram[cells], widths, sigma, total, ends, runs)
-            tail = _misfit(histogram[cells], fading, sigma) <= _misfit(
-                histogram[cells], _slope(histogram[cells], widths, sigma, total), sigma
+            sloping = _slope(histogram[cells], widths, sigma, total)  # only where it fits better by more than chance
+            tail = _misfit(histogram[cells], fading, sigma) <= (
+                _misfit(histogram[cells], sloping, sigma) + TAILS.outlier**2
             )
             widths = fading if tail else widths
         spread = torch.zeros_like(masses).index_add(0, parts, widths)

@@ -21,6 +21,7 @@ class TailSettings:
     shapes: tuple[float, ...] = (-1.0, -0.75, -0.5, -0.25, 0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7)  # −1: flat to an end
     usual_shape: float = 0.1  # slightly heavier than an exponential tail: where counts say nothing
     shape_spread: float = 0.2  # how far from it shapes usually are
+    short: float = 1.0  # variances of noise that a scale e times as long must fit better: ends of noise alone stay near
     outlier: float = 3.0  # standard deviations of noise beyond which a cell's misfit no longer grows
     clear: float = 5.0  # standard deviations above the fit at which a single cell keeps its own count
 
@@ -61,7 +62,7 @@ def tail_weights(
     share = -np.diff(beyond, axis=-1)
     share /= np.maximum(share.sum(-1, keepdims=True), 1e-300)
     misfit = np.minimum(((counts - total * share) / sigma) ** 2, s.outlier**2).sum(-1)
-    misfit += ((shape - s.usual_shape) / s.shape_spread) ** 2
+    misfit += ((shape - s.usual_shape) / s.shape_spread) ** 2 + s.short * np.log(scale / scale[0])[:, None]
     if runs is not None:
         apart = np.abs(runs.counts - total * share @ runs.members.T) / runs.sigma
         misfit += np.maximum(apart**2 - s.outlier**2, 0.0).sum(-1)  # single cells decide among fits that miss none
