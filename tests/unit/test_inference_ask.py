@@ -20,7 +20,7 @@ from dpmerf.private.measure import measure
 from dpmerf.schema import Schema
 from fixed_noise import SeededNoise
 
-ROWS, RELEASES = 20_000, 100
+ROWS, RELEASES = 20_000, 300
 
 
 @pytest.fixture(scope="module")
