@@ -23,7 +23,8 @@ def test_an_exclusive_or_of_three_columns_comes_back() -> None:
     made = train(measure(rows, make_plan(schema, 1.0, 1e-5, rows=20_000)), seed=1).sample(10_000)
     bits = np.stack([made[f"b{j}"].to_numpy(zero_copy_only=False) for j in range(3)])
     label = made["y"].to_numpy(zero_copy_only=False)
-    assert (label == (bits.sum(0) % 2 == 1)).mean() == pytest.approx(0.95, abs=0.06)  # of fresh noise; independent columns give 0.5
+    # with fresh noise; independent columns give 0.5
+    assert (label == (bits.sum(0) % 2 == 1)).mean() == pytest.approx(0.95, abs=0.06)
     assert abs(bits.mean(1) - 0.5).max() < 0.03  # and columns alone stay as they are
 
 

@@ -165,7 +165,8 @@ def test_the_default_looks_twice_at_the_pairs_that_depend_most(tmp_path: Path) -
     assert set(picked_pairs(release)[:2]) == {("c1", "c5"), ("c2", "c8")} and len(picked_pairs(release)) == 12
     first, second = (counts.noisy_tables(r) for r in (_without_last_stage(release), release))
     i, j = (first.layout.names.index(name) for name in picked_pairs(release)[0])
-    assert second.pair_variance[i, j] < 0.35 * first.pair_variance[i, j]  # a fifth of the budget for a third of the pairs
+    # a fifth of the budget for a third of the pairs
+    assert second.pair_variance[i, j] < 0.35 * first.pair_variance[i, j]
     assert int((first.pair_variance != second.pair_variance).sum()) == 2 * len(picked_pairs(release))
     release.save(tmp_path / "r")
     assert picked_pairs(verify(tmp_path / "r").release) == picked_pairs(release)
